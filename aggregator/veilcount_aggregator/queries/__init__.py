@@ -14,6 +14,11 @@ from .comparison import compare as compare
 from .contrasts import ContrastQuery as ContrastQuery
 from .contrasts import ContrastResult as ContrastResult
 from .contrasts import contrast as contrast
+from .declared import BUDGET as BUDGET
+from .declared import COLLECTION_QUERIES as COLLECTION_QUERIES
+from .declared import COMPARE as COMPARE
+from .declared import CONTRAST as CONTRAST
+from .declared import CollectionQuery as CollectionQuery
 from .estimate import estimate as estimate
 from .estimate import estimate_table as estimate_table
 from .estimate_schema import EstimateResult as EstimateResult

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from decimal import ROUND_CEILING, Context, Decimal, Inexact, localcontext
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from .api_types import DECIMAL
 
+T = TypeVar("T")
 PLACES = Decimal("1e-12")
 _DIGITS = 40
 
@@ -34,6 +35,11 @@ def plain(answer: object) -> Any:
     return msgspec.json.decode(encode(answer))
 
 
+def decoded(document: object, kind: type[T]) -> T:
+    """Return a result from its JSON-compatible dicts and lists."""
+    return msgspec.convert(document, kind, dec_hook=_from_json)
+
+
 def schema_of(kind: type) -> dict[str, Any]:
     """Return the schema of an exact number."""
     if kind is Fraction:
@@ -45,3 +51,9 @@ def _exactly(value: object) -> str:
     if isinstance(value, Fraction):
         return decimal(value)
     raise NotImplementedError(type(value))
+
+
+def _from_json(kind: type, value: object) -> object:
+    if kind is Fraction:
+        return Fraction(str(value))
+    raise NotImplementedError(kind)

@@ -14,9 +14,11 @@ from typing import Any, Protocol
 
 import click
 from rich.console import Console
-from rich.table import Column, Table
+from rich.table import Column
+from rich.table import Table as RichTable
 from rich.text import Text
 
+from veilcount_analysis.text.view_parts import Part, Table
 from veilcount_serving.structured_logging import LogFields, log_event
 
 from .main import NegativeResult, escape_controls, is_terminal
@@ -42,7 +44,9 @@ def print_result(facts: Facts, lines: Iterable[str], *, as_json: bool) -> None:
 
 def print_table(columns: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
     """Print a table. Long cells fold at a terminal's edge: a truncated key would be useless."""
-    table = Table(*(Column(each, overflow="fold") for each in columns), box=None, pad_edge=False)
+    table = RichTable(
+        *(Column(each, overflow="fold") for each in columns), box=None, pad_edge=False
+    )
     for row in rows:
         table.add_row(
             *(cell if isinstance(cell, Text) else Text(escape_controls(str(cell))) for cell in row)
@@ -51,6 +55,21 @@ def print_table(columns: Sequence[str], rows: Iterable[Iterable[object]]) -> Non
     if not console.is_terminal:
         console.width = PIPE_WIDTH
     console.print(table)
+
+
+def print_parts(parts: Iterable[Part]) -> None:
+    """Print sentences and tables, with a blank line around each table."""
+    was_table = False
+    for number, part in enumerate(parts):
+        is_table = isinstance(part, Table)
+        if number and (is_table or was_table):
+            print_lines([""])
+        if isinstance(part, Table):
+            print_lines([part.caption] if part.caption else [])
+            print_table(part.columns, part.rows)
+        else:
+            print_lines([part])
+        was_table = is_table
 
 
 def print_lines(lines: Iterable[str], *, err: bool = False) -> None:

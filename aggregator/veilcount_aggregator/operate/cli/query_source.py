@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import wraps
-from typing import Any
+from functools import partial, wraps
+from typing import Any, TypeVar
 
 import click
 import requests
@@ -19,15 +19,19 @@ from veilcount_reader.http_client import AggregatorClient, collection_path, key_
 from veilcount_serving.errors import SettingsError
 
 from ...errors import StoreUnavailable
-from ...queries import CollectionNotFound, Snapshot, plain
+from ...queries import CollectionNotFound, CollectionQuery, Snapshot, plain
 from ...records.definitions import load_catalog
 from ...settings import PREFIX
 from . import options
 from .main import NegativeResult
 from .options import Command
+from .output import print_json
 
 SECONDS = 60.0
 UNAUTHORIZED, CONFLICT, SERVER_ERROR = 401, 409, 500
+
+Q = TypeVar("Q", bound=QueryParams)
+R = TypeVar("R")
 
 Document = dict[str, Any]
 Parameters = Mapping[str, Sequence[str]]
@@ -141,6 +145,48 @@ def query(
     with opened_snapshot(url) as snapshot:
         document: Document = plain(compute(snapshot))
         return document
+
+
+def declared_query(
+    declared: CollectionQuery[Q, R], *, arguments: Sequence[str] = ()
+) -> Callable[[Callable[[R], None]], Callable[..., None]]:
+    """Return a decorator that gives a query's command its name, options, call and JSON.
+
+        @declared_query(BUDGET)
+        def command(result: BudgetResult) -> None:
+            print_parts(BudgetView(result).parts)
+
+    `arguments` are parameters that are no options: words that are separated by commas.
+    """
+
+    def decorate(show: Callable[[R], None]) -> Callable[..., None]:
+        def run(
+            *, name: str, params: dict[str, list[str]], as_json: bool, **source_or_words: Any
+        ) -> None:
+            for argument in arguments:
+                params[argument] = source_or_words.pop(argument).split(",")
+            document = answer(declared, name, params, **source_or_words)
+            if as_json:
+                print_json(document)
+            else:
+                show(declared.decode(document))
+
+        run.__doc__ = show.__doc__
+        command = source_options(options.as_json(run))
+        command = struct_options(declared.takes, omit=arguments)(command)
+        for argument in reversed(arguments):
+            command = click.argument(argument)(command)
+        return options.name_in_store(command)
+
+    return decorate
+
+
+def answer(
+    declared: CollectionQuery[Q, R], name: str, params: Parameters, **source: Any
+) -> Document:
+    """Return the JSON of a declared query."""
+    compute = partial(declared.run, collection=name, parameters=params)
+    return query(name, declared.name, params, compute, **source)
 
 
 @contextmanager
