@@ -37,6 +37,7 @@ from ..query_params import Parameters
 from ..simulation.correlated_numbers import FeaturesSimulation, simulate_numbers, true_moments
 from ..simulation.simulated_figures import SimulatedFigures
 from ..text.number_format import precise
+from ..text.view_parts import Table
 from .estimate_query import EstimateQuery
 from .kind import NUMBER_ROWS, Figure, RangeFigures, Selection, SummedKind, Tally
 from .numbers import ONE_LOOK, UNTESTED
@@ -108,8 +109,7 @@ class FeatureMoments(SummedKind[Features]):
                 "correlation": query.correlation,
                 "moments": [_simulated_row(true, row) for true, row in rows],
             },
-            columns=SIMULATED,
-            rows=[_simulated_cells(true, row) for true, row in rows],
+            table=Table("", SIMULATED, [_simulated_cells(true, row) for true, row in rows]),
             closing=(f"the truth is in {covered} of {len(stated)} intervals stated",),
             target=IntervalTarget.POPULATION,
         )

@@ -17,7 +17,6 @@ from veilcount_shared.schedule import period_end, period_start
 from ..estimation.estimator import IntervalTarget
 from ..mechanisms.sampling import Ints
 from ..mechanisms.trend import TrendHandler, trend_handler
-from ..text import number_format
 from .simulated_figures import (
     DrawnDevices,
     SimulatedEstimate,
@@ -25,13 +24,10 @@ from .simulated_figures import (
     SimulationQuery,
     Top,
     covered,
-    estimate_cells,
+    truth_table,
 )
 
 CELLS = 1 << 21  # people and periods that are drawn together
-
-
-COLUMNS = ("from", "to", "truth", "local", "interval")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,16 +74,7 @@ def simulate_trend(
         n=query.n,
         level=query.level,
         facts={"periods": rows},
-        columns=COLUMNS,
-        rows=[
-            (
-                row["from"],
-                row["to"],
-                number_format.share(row["truth"]),
-                *estimate_cells(row["local"], missing="no reports"),
-            )
-            for row in rows[: query.top]
-        ],
+        table=truth_table(rows[: query.top], ("from", "to"), missing="no reports"),
         closing=closing,
         target=IntervalTarget.POPULATION,
     )

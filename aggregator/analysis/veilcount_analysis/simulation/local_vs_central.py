@@ -23,8 +23,6 @@ from ..mechanisms import estimate
 from ..mechanisms.sampling import Floats, Ints, summed
 from ..releases import DiscreteLaplaceNoise, draw_release, price_query
 from ..series.packed_rows import Counters
-from ..text import number_format
-from ..text.result_columns import spelled
 from .population import Population, simulate
 from .simulated_figures import (
     SimulatedEstimate,
@@ -32,11 +30,9 @@ from .simulated_figures import (
     SimulationQuery,
     Top,
     covered,
-    estimate_cells,
+    truth_table,
 )
 from .true_values import ZIPF, Truth
-
-COLUMNS = ("value", "truth", "local", "interval", "central", "interval")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +60,7 @@ class Simulation:
         self, size: int, top: int, value: Callable[[int], object], *, of_shares: bool
     ) -> SimulatedFigures:
         """Return the most common of so many values, by their places."""
-        order = np.argsort(-self.truth[:size], kind="stable")[:top].tolist()
+        order = np.argsort(-self.truth[:size], kind="stable")[:top]
         rows = [
             {
                 "value": value(place),
@@ -72,23 +68,14 @@ class Simulation:
                 "local": self.local.at(place),
                 "central": self.central.at(place),
             }
-            for place in order
+            for place in order.tolist()
         ]
         true, stated = covered(rows)
         return SimulatedFigures(
             n=self.n,
             level=self.level,
             facts={"values": rows},
-            columns=COLUMNS,
-            rows=[
-                (
-                    spelled(row["value"]),
-                    number_format.figure(self.truth[place], of_shares=of_shares),
-                    *estimate_cells(self.local.at(place), of_shares=of_shares),
-                    *estimate_cells(self.central.at(place), of_shares=of_shares),
-                )
-                for place, row in zip(order, rows, strict=True)
-            ],
+            table=truth_table(rows, ("value",), of_shares=of_shares),
             closing=(f"the truth is in {true} of {stated} local intervals shown",),
         )
 

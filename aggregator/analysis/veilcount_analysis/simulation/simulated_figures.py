@@ -14,15 +14,14 @@ from ..estimation.results import ESTIMANDS
 from ..mechanisms.sampling import Floats
 from ..query_params import Level, Parameters, QueryParams, parameter
 from ..text import number_format
+from ..text.result_columns import spelled
+from ..text.view_parts import Table
 from .population import MAX_DEVICES
 
 MAX_DRAWN = 10_000_000  # devices that are drawn one by one
 
 Devices = Annotated[int, parameter("Number of devices.", ge=1, le=MAX_DEVICES, metavar="N")]
-DrawnDevices = Annotated[
-    int,
-    parameter("Number of devices.", ge=1, le=MAX_DRAWN, metavar="N"),
-]
+DrawnDevices = Annotated[int, parameter("Number of devices.", ge=1, le=MAX_DRAWN, metavar="N")]
 Top = Annotated[int, parameter("Number of rows to show, 20 by default.", ge=1, metavar="N")]
 
 
@@ -30,10 +29,8 @@ Top = Annotated[int, parameter("Number of rows to show, 20 by default.", ge=1, m
 class SimulationQuery(QueryParams):
     """The options of a simulation; a kind adds its own."""
 
-    #: whose options these are
-    subject: ClassVar[str] = ""
-    #: the fix for an option of other kinds, where it is not just to remove it
-    refused: ClassVar[Mapping[str, str]] = {}
+    subject: ClassVar[str] = ""  # whose options these are
+    refused: ClassVar[Mapping[str, str]] = {}  # the fix for an option of other kinds
 
     n: Devices
     level: Level = 0.95
@@ -69,8 +66,7 @@ class SimulatedFigures:
     n: int
     level: float
     facts: Mapping[str, Any]
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
+    table: Table
     closing: Sequence[str]
     target: IntervalTarget = IntervalTarget.COHORT
 
@@ -80,14 +76,32 @@ class SimulatedFigures:
         return ESTIMANDS[self.target]
 
 
-def estimate_cells(
-    estimate: Mapping[str, float] | None, *, of_shares: bool = True, missing: str = ""
-) -> tuple[str, str]:
-    """Return a figure and its interval as text; `missing` stands for one that is not stated."""
-    if estimate is None:
-        return missing, ""
-    interval = number_format.interval(estimate["low"], estimate["high"], of_shares=of_shares)
-    return number_format.figure(estimate["value"], of_shares=of_shares), interval
+def truth_table(
+    rows: Sequence[Mapping[str, Any]],
+    heads: Sequence[str],
+    *,
+    of_shares: bool = True,
+    missing: str = "",
+) -> Table:
+    """Return the truth of each row with its estimates; `missing` stands for one not stated."""
+    models = [model for model in ("local", "central") if model in rows[0]]
+
+    def cells(estimate: Mapping[str, float] | None) -> tuple[str, str]:
+        if estimate is None:
+            return missing, ""
+        interval = number_format.interval(estimate["low"], estimate["high"], of_shares=of_shares)
+        return number_format.figure(estimate["value"], of_shares=of_shares), interval
+
+    columns = (*heads, "truth", *(name for model in models for name in (model, "interval")))
+    lines = [
+        (
+            *(spelled(row[head]) for head in heads),
+            number_format.figure(row["truth"], of_shares=of_shares),
+            *(cell for model in models for cell in cells(row[model])),
+        )
+        for row in rows
+    ]
+    return Table("", columns, lines)
 
 
 def covered(rows: Iterable[Mapping[str, Any]]) -> tuple[int, int]:

@@ -34,11 +34,10 @@ from .simulated_figures import (
     SimulatedFigures,
     SimulationQuery,
     Top,
-    estimate_cells,
+    truth_table,
 )
 from .true_values import ZIPF, Truth, apportion
 
-COLUMNS = ("value", "truth", "local", "interval")
 CANDIDATES = 10_000  # by default
 SHORTEST, LONGEST = 4, 9  # letters of an invented word
 HEADS = (10, 50)  # of the most frequent strings
@@ -219,15 +218,7 @@ def _shown(
         n=query.n,
         level=query.level,
         facts={"values": rows, "search": facts},
-        columns=COLUMNS,
-        rows=[
-            (
-                row["value"],
-                number_format.share(row["truth"]),
-                *estimate_cells(row["local"], missing="not found"),
-            )
-            for row in rows
-        ],
+        table=truth_table(rows, ("value",), missing="not found"),
         closing=_closing(facts),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import click
 
 from veilcount_analysis.privacy.trust_models import compare_trust_models
 from veilcount_analysis.query_params import params as declared
+from veilcount_analysis.text.view_parts import Part
 from veilcount_shared import Collection, parse_collections
 from veilcount_shared.collection import Measure
 
@@ -18,8 +19,10 @@ from ...queries import CONTRAST, ContrastQuery, ContrastResult, PlanQuery, plain
 from ...queries.contrast_view import ContrastView
 from ...queries.plans import Epsilon, NumberMeasure, Range, Values
 from . import options, query_source
-from .output import print_json, print_lines, print_parts, spinner
+from .output import print_result, spinner
 from .query_source import struct_options
+
+STORED = {param.name for param in declared(ContrastQuery)}  # the parameters of reports
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,41 +70,32 @@ def command(
     --url, on its reports. All protect one contribution a person under substitution.
     """
     query = QuestionQuery.parse(params)
-    if file is not None and name is None and query.epsilon is None and not file.exists():
-        document = _observed(str(file), params, source)
-        if as_json:
-            print_json(document)
+    with spinner("matching guarantees"):
+        if file is not None and name is None and query.epsilon is None and not file.exists():
+            sent = {name: params[name] for name in STORED & set(params)}
+            document = query_source.answer(CONTRAST, str(file), sent, **source)
+            parts = _series(CONTRAST.decode(document))
         else:
-            _print_observed(CONTRAST.decode(document))
-        return
+            collection, n = _question(file, name, query)
+            comparison = compare_trust_models(collection, n, level=query.level, delta=query.delta)
+            document = plain(comparison)
+            parts = ContrastView.from_comparison(comparison).parts
+    print_result(document, parts, as_json=as_json)
+
+
+def _question(file: Path | None, name: str | None, query: QuestionQuery) -> tuple[Collection, int]:
+    """Return what is compared without reports, and for how many."""
     if query.n is not None and file is not None and name is not None:
-        collection = options.load_collection(file, name)
-    elif query.n is not None and file is None and query.epsilon is not None:
-        collection = query.collection()
-    else:
-        raise click.UsageError(
-            "give --n with FILE and NAME, or with --epsilon (and --values or --range); or NAME and"
-            " --store, for the answers that are there"
-        )
-    with spinner("matching guarantees"):
-        comparison = compare_trust_models(collection, query.n, level=query.level, delta=query.delta)
-    if as_json:
-        print_json(plain(comparison))
-    else:
-        print_parts(ContrastView.from_comparison(comparison).parts)
+        return options.load_collection(file, name), query.n
+    if query.n is not None and file is None and query.epsilon is not None:
+        return query.collection(), query.n
+    raise click.UsageError(
+        "give --n with FILE and NAME, or with --epsilon (and --values or --range); or NAME and"
+        " --store, for the answers that are there"
+    )
 
 
-def _observed(
-    name: str, params: query_source.Parameters, source: Mapping[str, Any]
-) -> query_source.Document:
-    names = {param.name for param in declared(ContrastQuery)}
-    sent = {key: words for key, words in params.items() if key in names}
-    with spinner("matching guarantees"):
-        return query_source.answer(CONTRAST, name, sent, **source)
-
-
-def _print_observed(result: ContrastResult) -> None:
+def _series(result: ContrastResult) -> Iterator[Part]:
     for series in result.series:
-        print_lines([f"{result.collection}: {series.question} ({series.fingerprint[:12]})"])
-        print_parts(ContrastView.from_series(series).parts)
-        print_lines([""])
+        yield f"{result.collection}: {series.question} ({series.fingerprint[:12]})"
+        yield from ContrastView.from_series(series).parts

@@ -34,12 +34,18 @@ def print_json(facts: Facts | Sequence[Facts]) -> None:
     click.echo(json.dumps(facts, indent=2))
 
 
-def print_result(facts: Facts, lines: Iterable[str], *, as_json: bool) -> None:
-    """Print what a command did: one JSON document, or lines for people."""
+def print_result(facts: Facts | Sequence[Facts], parts: Iterable[Part], *, as_json: bool) -> None:
+    """Print what a command did: one JSON document, or lines and tables for people."""
     if as_json:
         print_json(facts)
     else:
-        print_lines(lines)
+        print_parts(parts)
+
+
+def facts_table(rows: Sequence[Mapping[str, str]], none: str) -> Table:
+    """Return rows of the same names as a table; `none` stands for no rows."""
+    columns = tuple(rows[0]) if rows else (none,)
+    return Table("", columns, [tuple(row.values()) for row in rows])
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Iterable[object]]) -> None:

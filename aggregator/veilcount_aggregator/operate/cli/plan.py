@@ -7,7 +7,7 @@ import click
 from ...queries import PlanQuery, plain, plan
 from ...queries.plan_view import PlanView
 from . import options
-from .output import print_json, print_lines, print_parts, print_verbatim, spinner
+from .output import print_result, print_verbatim, spinner
 from .query_source import Parameters, struct_options
 
 
@@ -23,9 +23,7 @@ def command(*, params: Parameters, as_json: bool) -> None:
     query = PlanQuery.parse(params)
     with spinner("planning"):
         planned = plan(query, options.now().date())
-    if as_json:
-        print_json(plain(planned))
-        return
-    print_parts(PlanView.from_result(planned).parts)
-    print_lines([""])
-    print_verbatim(planned.toml.rstrip())
+    parts = (*PlanView.from_result(planned).parts, "")
+    print_result(plain(planned), parts, as_json=as_json)
+    if not as_json:
+        print_verbatim(planned.toml.rstrip())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial, wraps
@@ -15,6 +15,7 @@ from click.core import ParameterSource
 from veilcount_analysis import query_params
 from veilcount_analysis.query_params import Param, QueryParams
 from veilcount_analysis.series.series import utc_day
+from veilcount_analysis.text.view_parts import Part
 from veilcount_reader.http_client import AggregatorClient, collection_path, key_url_problem
 from veilcount_serving.errors import SettingsError
 
@@ -25,7 +26,7 @@ from ...settings import PREFIX
 from . import options
 from .main import NegativeResult
 from .options import Command
-from .output import print_json
+from .output import print_json, print_parts
 
 SECONDS = 60.0
 UNAUTHORIZED, CONFLICT, SERVER_ERROR = 401, 409, 500
@@ -149,17 +150,17 @@ def query(
 
 def declared_query(
     declared: CollectionQuery[Q, R], *, arguments: Sequence[str] = ()
-) -> Callable[[Callable[[R], None]], Callable[..., None]]:
+) -> Callable[[Callable[[R], Iterable[Part]]], Callable[..., None]]:
     """Return a decorator that gives a query's command its name, options, call and JSON.
 
-        @declared_query(BUDGET)
-        def command(result: BudgetResult) -> None:
-            print_parts(BudgetView(result).parts)
+        @declared_query(COMPARE)
+        def command(result: CompareResult) -> Iterable[Part]:
+            return ComparisonView.from_result(result).parts
 
     `arguments` are parameters that are no options: words that are separated by commas.
     """
 
-    def decorate(show: Callable[[R], None]) -> Callable[..., None]:
+    def decorate(show: Callable[[R], Iterable[Part]]) -> Callable[..., None]:
         def run(
             *, name: str, params: dict[str, list[str]], as_json: bool, **source_or_words: Any
         ) -> None:
@@ -169,7 +170,7 @@ def declared_query(
             if as_json:
                 print_json(document)
             else:
-                show(declared.decode(document))
+                print_parts(show(declared.decode(document)))
 
         run.__doc__ = show.__doc__
         command = source_options(options.as_json(run))

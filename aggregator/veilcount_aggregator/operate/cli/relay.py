@@ -17,7 +17,7 @@ from ...records.gateway_keys import (
 )
 from ...server.development_relay import DevelopmentRelay
 from . import options
-from .output import print_json, print_result, print_table
+from .output import facts_table, print_result
 
 
 @click.group("relay")
@@ -76,11 +76,7 @@ def list_keys(url: str | None, *, as_json: bool) -> None:
     """List the valid keys, the newest first."""
     with options.opened(url) as store:
         facts = [_columns(each) for each in load_gateway_keys(store)]
-    if as_json:
-        print_json(facts)
-    else:
-        columns = tuple(facts[0]) if facts else ("no keys",)
-        print_table(columns, [list(each.values()) for each in facts])
+    print_result(facts, [facts_table(facts, "no keys")], as_json=as_json)
 
 
 @keys.command("retire")

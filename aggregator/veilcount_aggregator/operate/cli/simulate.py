@@ -11,10 +11,11 @@ from veilcount_analysis.kinds.kind import Kind
 from veilcount_analysis.kinds.registry import KINDS, kind_of
 from veilcount_analysis.query_params import Parameters
 from veilcount_analysis.text import number_format
+from veilcount_analysis.text.view_parts import Part
 from veilcount_shared import Collection
 
 from . import options
-from .output import print_json, print_lines, print_table, spinner
+from .output import print_result, spinner
 from .query_source import struct_options
 
 SEEDS = 1 << 32
@@ -50,18 +51,14 @@ def command(file: Path, name: str, *, params: Parameters, seed: int | None, as_j
         "estimand": simulated.estimand,
         "seed": seed,
     }
-    if as_json:
-        print_json(document | dict(simulated.facts))
-        return
     answers = "one answer each," if collection.kind.fresh else "all reports together at"
     title = (
         f"{collection.name}: n = {simulated.n:,} devices, {answers} epsilon"
         f" {number_format.epsilon(collection.unit_epsilon)} (substitution), intervals at"
         f" {simulated.level:.4g} {simulated.estimand} (--seed {seed})"
     )
-    print_lines([title, ""])
-    print_table(simulated.columns, simulated.rows)
-    print_lines(["", *simulated.closing])
+    parts: list[Part] = [title, simulated.table, *simulated.closing]
+    print_result(document | dict(simulated.facts), parts, as_json=as_json)
 
 
 def _simulated_kind(collection: Collection) -> Kind[object, object]:
