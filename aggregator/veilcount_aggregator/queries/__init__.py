@@ -8,6 +8,8 @@ from .alert import Alert as Alert
 from .budgets import BudgetQuery as BudgetQuery
 from .budgets import BudgetResult as BudgetResult
 from .budgets import budget as budget
+from .collection_list import CollectionList as CollectionList
+from .collection_list import list_collections as list_collections
 from .comparison import CompareQuery as CompareQuery
 from .comparison import CompareResult as CompareResult
 from .comparison import compare as compare
@@ -22,6 +24,7 @@ from .declared import CollectionQuery as CollectionQuery
 from .estimate import estimate as estimate
 from .estimate import estimate_table as estimate_table
 from .estimate_schema import EstimateResult as EstimateResult
+from .json_encoding import decoded as decoded
 from .json_encoding import encode as encode
 from .json_encoding import plain as plain
 from .plans import PlanQuery as PlanQuery

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,11 +15,12 @@ from rich.progress import track
 from veilcount_analysis.audit import AuditResult
 from veilcount_analysis.audit.audit import audit_definition, unaudited_reason
 from veilcount_analysis.audit.known_bugs import BUGS
+from veilcount_analysis.text.view_parts import Part, Table
 from veilcount_shared import Collection, SystemRandomSource, load_collections
 
 from . import options
 from .main import NegativeResult
-from .output import print_json, print_lines, print_table
+from .output import print_result
 
 COLUMNS = ("collection", "claimed", "measured", "violated", "N", "most revealing event")
 BUG_COLUMNS = ("planted bug (what it loses)", "claimed", "measured", "detected", "fixed")
@@ -78,10 +79,7 @@ def command(
         ]
     if self_test:
         facts["self_test"] = [_caught(bug) for bug in _with_progress(BUGS, "planted bugs")]
-    if as_json:
-        print_json(facts)
-    else:
-        _print(facts)
+    print_result(facts, _parts(facts), as_json=as_json)
     _fail_if_negative(facts)
 
 
@@ -131,12 +129,12 @@ def _caught(name: str) -> dict[str, Any]:
 # -- what is shown ---------------------------------------------------------------------------------
 
 
-def _print(facts: Mapping[str, Any]) -> None:
+def _parts(facts: Mapping[str, Any]) -> Iterator[Part]:
     if "collections" in facts:
-        print_table(COLUMNS, map(_row, facts["collections"]))
-        print_lines(["", f"{LIMIT} (alpha = {facts['alpha']:g})"])
+        yield Table("", COLUMNS, [_row(each) for each in facts["collections"]])
+        yield f"{LIMIT} (alpha = {facts['alpha']:g})"
     if "self_test" in facts:
-        print_table(BUG_COLUMNS, map(_bug_row, facts["self_test"]))
+        yield Table("", BUG_COLUMNS, [_bug_row(each) for each in facts["self_test"]])
 
 
 def _row(each: Mapping[str, Any]) -> tuple[str, ...]:

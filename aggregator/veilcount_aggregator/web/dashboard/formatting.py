@@ -7,11 +7,8 @@ from fractions import Fraction
 from typing import Any
 
 from veilcount_analysis.text import number_format
-from veilcount_analysis.text.result_columns import row_name, value_name
 from veilcount_analysis.text.utc_days import day, first_day
-from veilcount_shared.guessing import percent
 
-from ...queries.json_encoding import decimal
 from .svg import draw
 
 
@@ -39,17 +36,11 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "adjacency": number_format.adjacency,
     "thousands": "{:,}".format,
     "day": day,
-    "decimal": decimal,
     "delta": number_format.delta,
     "drawn": draw,
     "epsilon": short_epsilon,
-    "error": number_format.error_bar,
     "fake_share": number_format.fake_share,
     "first_day": first_day,
     "level": number_format.level,
-    "percent": percent,
-    "row_name": row_name,
     "sentence": number_format.sentence_case,
-    "unsigned_error": number_format.unsigned_error,
-    "value_name": value_name,
 }
