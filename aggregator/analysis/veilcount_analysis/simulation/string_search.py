@@ -72,16 +72,6 @@ class StringsSimulation(SimulationQuery):
     ] = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SimulatedSearch:
-    """The estimates of the strings that devices have, and what else a search finds."""
-
-    local: SimulatedEstimate
-    candidates: int  # that were tested; without candidates, none
-    false: int  # strings found that no device has
-    least_share: float  # of a string that is found half of the time
-
-
 def simulate_strings(
     collection: Collection, query: StringsSimulation, generator: Generator
 ) -> SimulatedFigures:
@@ -95,9 +85,36 @@ def simulate_strings(
         weights = query.truth.ranked(query.strings)
     candidates = _candidates(domain, query, len(weights), generator)
     devices = apportion(query.n, weights)
-    run = _discovery if domain.prefixes else _search
-    search = run(collection, candidates, devices, generator, query.level)
-    return _shown(search, candidates.texts, devices, query)
+    search = _discovery if domain.prefixes else _search
+    counters, places, false, alpha = search(collection, candidates, devices, generator)
+    local = _estimate(collection, counters, candidates, places, query.level)
+    order = np.argsort(-devices, kind="stable")
+    is_found = np.isfinite(local.value[: len(devices)])
+    rows = [
+        {
+            "value": candidates.texts[place],
+            "truth": int(devices[place]) / query.n,
+            "local": local.at(place),
+        }
+        for place in order[: query.top].tolist()
+    ]
+    facts = {
+        "strings": len(devices),
+        "candidates": 0 if domain.prefixes else len(candidates.texts),
+        "found": int(is_found.sum()),
+        "false": false,
+        "least_share": open_handler(collection).least_share(query.n, alpha),
+        "most_frequent": {
+            str(head): int(is_found[order[:head]].sum()) for head in HEADS if head <= len(order)
+        },
+    }
+    return SimulatedFigures(
+        n=query.n,
+        level=query.level,
+        facts={"values": rows, "search": facts},
+        table=truth_table(rows, ("value",), missing="not found"),
+        closing=_closing(facts),
+    )
 
 
 def _candidates(
@@ -125,44 +142,30 @@ def _invented_words(number: int, generator: Generator) -> list[str]:
     return list(words)
 
 
+#: counters, places found, strings found that no device has, and the chance of a false find
+Search = tuple[Counters, Ints, int, float]
+
+
 def _search(
-    collection: Collection,
-    candidates: Candidates,
-    devices: Ints,
-    generator: Generator,
-    level: float,
-) -> SimulatedSearch:
+    collection: Collection, candidates: Candidates, devices: Ints, generator: Generator
+) -> Search:
     """Test candidates, the first of which so many devices have each, in one report a device."""
     strings, alpha = len(devices), chance(len(candidates.texts))
     counters = simulate(collection, Population(candidates.places[:strings], devices), generator)
     places = found_places(collection, counters, candidates, alpha)
-    return SimulatedSearch(
-        local=_estimate(collection, counters, candidates, places, level),
-        candidates=len(candidates.texts),
-        false=int(np.count_nonzero(places >= strings)),
-        least_share=open_handler(collection).least_share(int(devices.sum()), alpha),
-    )
+    return counters, places, int(np.count_nonzero(places >= strings)), alpha
 
 
 def _discovery(
-    collection: Collection,
-    strings: Candidates,
-    devices: Ints,
-    generator: Generator,
-    level: float,
-) -> SimulatedSearch:
+    collection: Collection, strings: Candidates, devices: Ints, generator: Generator
+) -> Search:
     """Find strings letter by letter, of which so many devices have each."""
     alpha = chance(1, DISCOVERIES)
     counters = draw_beginnings(collection, strings.texts, devices, generator)
     place_of = {text: place for place, text in enumerate(strings.texts)}
     texts = discovered(collection, counters, (), alpha).texts
     places = np.array([place_of[text] for text in texts if text in place_of], np.int64)
-    return SimulatedSearch(
-        local=_estimate(collection, counters, strings, places, level),
-        candidates=0,
-        false=len(texts) - len(places),
-        least_share=open_handler(collection).least_share(int(devices.sum()), alpha),
-    )
+    return counters, places, len(texts) - len(places), alpha
 
 
 def draw_beginnings(
@@ -188,39 +191,6 @@ def _estimate(
     figures = np.full((3, len(candidates.texts)), np.nan)
     figures[:, places] = evidence.points, low, high
     return SimulatedEstimate(*figures)
-
-
-def _shown(
-    search: SimulatedSearch, texts: Sequence[str], devices: Ints, query: StringsSimulation
-) -> SimulatedFigures:
-    """Return the most frequent strings that devices have, and how many of these were found."""
-    order = np.argsort(-devices, kind="stable")
-    found = np.isfinite(search.local.value[: len(devices)])
-    rows = [
-        {
-            "value": texts[place],
-            "truth": int(devices[place]) / query.n,
-            "local": search.local.at(place),
-        }
-        for place in order[: query.top].tolist()
-    ]
-    facts = {
-        "strings": len(devices),
-        "candidates": search.candidates,
-        "found": int(found.sum()),
-        "false": search.false,
-        "least_share": search.least_share,
-        "most_frequent": {
-            str(head): int(found[order[:head]].sum()) for head in HEADS if head <= len(order)
-        },
-    }
-    return SimulatedFigures(
-        n=query.n,
-        level=query.level,
-        facts={"values": rows, "search": facts},
-        table=truth_table(rows, ("value",), missing="not found"),
-        closing=_closing(facts),
-    )
 
 
 def _closing(search: Mapping[str, Any]) -> tuple[str, ...]:

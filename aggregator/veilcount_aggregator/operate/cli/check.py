@@ -47,10 +47,10 @@ def command(file: Path, *, n: int, strict: bool, as_json: bool) -> None:
     expected error, and remarks on likely mistakes.
     """
     with spinner("computing the expected error"):
-        found = [_facts(collection, n) for collection in load_collections(file).values()]
-    document = {"file": file.name, "n": n, "level": LEVEL, "collections": found}
-    print_result(document, _parts(found, n), as_json=as_json)
-    remarks = sum(len(each["remarks"]) for each in found)
+        rows = [_facts(collection, n) for collection in load_collections(file).values()]
+    document = {"file": file.name, "n": n, "level": LEVEL, "collections": rows}
+    print_result(document, _parts(rows, n), as_json=as_json)
+    remarks = sum(len(row["remarks"]) for row in rows)
     if strict and remarks:
         raise NegativeResult(
             f"{file.name}: {remarks} remark{'s' * (remarks > 1)}: fix or accept them"
@@ -114,15 +114,15 @@ def _row(row: dict[str, Any]) -> tuple[str, ...]:
     return row["name"], *epsilons, adjacency, row["mechanism"], str(row["message_bits"])
 
 
-def _details(each: dict[str, Any], n: int) -> list[str]:
-    error = number_format.around(each["error"]["half_width"], of_shares=each["of_shares"])
-    scope = each["figures"]["scope"]
+def _details(row: dict[str, Any], n: int) -> list[str]:
+    error = number_format.around(row["error"]["half_width"], of_shares=row["of_shares"])
+    scope = row["figures"]["scope"]
     return [
         f"protects {scope}",
-        *([each["answers_left"]] if each["answers_left"] else []),
-        each["figures"]["device"],
-        each["figures"]["server"],
-        f"{each['quantity']} of n = {n:,} reports: {error}, from noise only",
-        each["memory"],
-        *(f"remark: {remark['key']}: {remark['text']}" for remark in each["remarks"]),
+        *([row["answers_left"]] if row["answers_left"] else []),
+        row["figures"]["device"],
+        row["figures"]["server"],
+        f"{row['quantity']} of n = {n:,} reports: {error}, from noise only",
+        row["memory"],
+        *(f"remark: {remark['key']}: {remark['text']}" for remark in row["remarks"]),
     ]

@@ -67,14 +67,15 @@ def push_file(
             shards = store.shard_count()
         new = [
             {
-                "name": each.name,
-                "fingerprint": each.fingerprint,
-                "counter_bytes": worst_case(each, shards),
+                "name": collection.name,
+                "fingerprint": collection.fingerprint,
+                "counter_bytes": worst_case(collection, shards),
             }
-            for each in added
+            for collection in added
         ]
     rows = [
-        (each["name"], each["fingerprint"], format_bytes(each["counter_bytes"])) for each in new
+        (series["name"], series["fingerprint"], format_bytes(series["counter_bytes"]))
+        for series in new
     ]
     table = Table("", ("new", "fingerprint", "max counter memory"), rows)
     parts = [table if new else "nothing new: all definitions were known"]
@@ -93,14 +94,14 @@ def list_all(*, url: str | None, server: str | None, key: str, as_json: bool) ->
             result = list_collections(snapshot)
     rows = [
         (
-            each.name,
-            each.fingerprint[:12],
-            *(str(fact) for fact in (each.unit, each.start, each.until)),
-            *(each.epsilon.event, each.epsilon.day, each.epsilon.user),
-            number_format.adjacency(each.epsilon.adjacency),
-            "closed" if each.closed else "open",
+            listed.name,
+            listed.fingerprint[:12],
+            *(str(fact) for fact in (listed.unit, listed.start, listed.until)),
+            *(listed.epsilon.event, listed.epsilon.day, listed.epsilon.user),
+            number_format.adjacency(listed.epsilon.adjacency),
+            "closed" if listed.closed else "open",
         )
-        for each in result.collections
+        for listed in result.collections
     ]
     print_result(plain(result)["collections"], [Table("", LISTED, rows)], as_json=as_json)
 
@@ -119,7 +120,7 @@ def close(name: str, *, url: str | None, server: str | None, key: str, as_json: 
                 fix = "no such collection: `veilcount collections list` shows them"
                 raise SettingsError("name", name, fix)
             series = close_collection(store, name, options.now(), "cli")
-        closed = [each.fingerprint for each in series]
+        closed = [version.fingerprint for version in series]
     line = f"{name} is closed" if closed else f"{name} was closed already"
     print_result({"closed": closed}, [line], as_json=as_json)
 

@@ -37,7 +37,7 @@ from ...settings import PREFIX
 from ...store.store_url import redact_url
 from . import options
 from .issuer_ledger import FILE, accept, collections, erase_account, issued, keys_folder, verify
-from .output import print_json, print_lines, print_result, print_startup
+from .output import print_lines, print_result, print_startup
 
 ADDRESS = "127.0.0.1:8430"
 
@@ -82,14 +82,12 @@ def keys(
             with options.opened(url, make=True) as store:
                 begin_ledger(store, vault)
         today = utc_day(options.now())
-        found = [each for file in files for each in set_up_keys(file, vault, today, _announce_keys)]
-    if as_json:
-        print_json([each._asdict() for each in found])
-    else:
-        print_lines(map(_describe, found))
-        print_lines(
-            sorted({f"published numbers are signed by {each.numbers_key}" for each in found})
-        )
+        key_sets = [
+            keys for file in files for keys in set_up_keys(file, vault, today, _announce_keys)
+        ]
+    signers = sorted({f"published numbers are signed by {keys.numbers_key}" for keys in key_sets})
+    lines = [*map(_describe, key_sets), *signers]
+    print_result([keys._asdict() for keys in key_sets], lines, as_json=as_json)
 
 
 @keys.command("export")
@@ -232,9 +230,9 @@ def _announce_keys(collection: Collection) -> None:
     print_lines([f"{collection.name}: making {collection.periods} keys, {seconds} s"], err=True)
 
 
-def _describe(found: KeySet) -> str:
-    did = "made" if found.made else "complete"
-    return f"{found.collection}: {found.periods} keys {did}, tokens = {found.digest}"
+def _describe(keys: KeySet) -> str:
+    did = "made" if keys.made else "complete"
+    return f"{keys.collection}: {keys.periods} keys {did}, tokens = {keys.digest}"
 
 
 # -- its processes: workers as the aggregator's, another application -------------------------------

@@ -146,7 +146,7 @@ def export(
     name: str, file: Path, files: tuple[Path, ...], url: str | None, *, as_json: bool
 ) -> None:
     """Write the published numbers of the collection NAME to FILE."""
-    by_name = {each.name: each for each in _collections_of(files)}
+    by_name = {collection.name: collection for collection in _collections_of(files)}
     if name not in by_name:
         raise SettingsError("NAME", name, f"give one of {', '.join(by_name)}")
     with options.opened(url) as store:
@@ -174,7 +174,7 @@ def import_(
     Give the newest file of each collection. One whose file is not given had published nothing.
     """
     declared = list(_collections_of(files))
-    names = {each.fingerprint: each.name for each in declared}
+    names = {collection.fingerprint: collection.name for collection in declared}
     with options.opened(url) as store:
         vault = IssuerSettings("", files, folder).vault(require_own_store(store))
         publication = open_publication(store, vault)
@@ -184,7 +184,10 @@ def import_(
             except NumbersInvalid as error:
                 raise NegativeResult(f"{file}: {error}") from error
         publication.resume(declared)
-        periods = {each.name: len(read_lines(store, each.fingerprint)) for each in declared}
+        periods = {
+            collection.name: len(read_lines(store, collection.fingerprint))
+            for collection in declared
+        }
     lines = [f"{name}: {number} periods are published" for name, number in periods.items()]
     print_result({"periods": periods}, lines, as_json=as_json)
 
@@ -209,7 +212,7 @@ def verify(file: Path, other: Path | None, key: Path, *, as_json: bool) -> None:
         _compare(file, numbers, other, others)
         common = min(len(numbers), len(others))
         lines.append(f"{other}: {len(others)} periods; the same numbers in all {common} of both")
-    facts = {"periods": [_facts(each) for each in numbers]}
+    facts = {"periods": [_facts(number) for number in numbers]}
     print_result(facts, [*lines, *map(_describe, numbers)], as_json=as_json)
 
 

@@ -68,7 +68,9 @@ class _Commands(click.Group):
         """List the commands with their untruncated summaries."""
         commands = ((name, self.get_command(ctx, name)) for name in COMMANDS)
         summaries = [
-            (name, each.get_short_help_str(SUMMARY_LENGTH)) for name, each in commands if each
+            (name, command.get_short_help_str(SUMMARY_LENGTH))
+            for name, command in commands
+            if command
         ]
         with formatter.section("Commands"):
             formatter.write_dl(summaries)
@@ -177,4 +179,4 @@ _CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2
 
 def escape_controls(text: str) -> str:
     """Return a text with its control characters spelled out: a remote server may send any."""
-    return _CONTROLS.sub(lambda found: ascii(found[0])[1:-1], text)
+    return _CONTROLS.sub(lambda match: ascii(match[0])[1:-1], text)
