@@ -10,6 +10,7 @@ from veilcount_analysis.privacy.budget import CollectionBudget, HistogramBar, Un
 from veilcount_analysis.privacy.trust_models import ErrorEstimate
 from veilcount_analysis.text.number_format import (
     adjacency,
+    decimal,
     delta,
     epsilon,
     error_bar,
@@ -22,7 +23,6 @@ from veilcount_shared.composition import guessing_probability
 from veilcount_shared.guessing import percent
 
 from .budgets import BudgetResult, PersonLossView, SeriesBudget
-from .json_encoding import decimal
 
 NOT_COUNTED = (
     "No spend is counted: the aggregator cannot, or must not, link the reports of one person."

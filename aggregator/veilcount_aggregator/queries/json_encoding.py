@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from decimal import ROUND_CEILING, Context, Decimal, Inexact, localcontext
 from fractions import Fraction
 from typing import Any, TypeVar
 
 import msgspec
 
+from veilcount_analysis.text.number_format import decimal
+
 from .api_types import DECIMAL
 
 T = TypeVar("T")
-PLACES = Decimal("1e-12")
-_DIGITS = 40
-
-
-def decimal(number: Fraction) -> str:
-    """Return an exact number as a decimal; without an end it is rounded up, as a cost."""
-    with localcontext(Context(prec=_DIGITS)) as context:
-        found = Decimal(number.numerator) / Decimal(number.denominator)
-        if context.flags[Inexact]:
-            found = found.quantize(PLACES, rounding=ROUND_CEILING)
-    text = f"{found:f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def encode(answer: object) -> bytes:

@@ -9,6 +9,7 @@ from fractions import Fraction
 from veilcount_analysis.planning import PlanResult, TrustModel
 from veilcount_analysis.text import number_format
 from veilcount_analysis.text.number_format import (
+    decimal,
     error_bar,
     fake_share,
     level,
@@ -17,8 +18,6 @@ from veilcount_analysis.text.number_format import (
 )
 from veilcount_analysis.text.view_parts import Part, Table
 from veilcount_shared.periods import Unit
-
-from .json_encoding import decimal
 
 PROTECTED_BY = {
     TrustModel.LOCAL: "",

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from veilcount_aggregator import queries
-from veilcount_aggregator.queries.json_encoding import decimal
 from veilcount_analysis.privacy.trust_models import compare_trust_models as contrasted
+from veilcount_analysis.text.number_format import decimal
 from veilcount_shared.periods import Unit
 
 from ..web.api.deployment_fixtures import CENTRAL, Deployment, deployment

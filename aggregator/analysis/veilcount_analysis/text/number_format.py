@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal, Inexact, localcontext
 from fractions import Fraction
 from math import ceil, floor, isfinite, log10
 
@@ -12,6 +13,7 @@ MILLION = 10**6
 NUMBERS = frozenset({"mean", "moment"})  # estimated quantities that are no shares
 POINTS = " points"
 POINT_DIGITS, MEAN_DIGITS = 2, 3  # of half an interval
+PLACES, DIGITS = Decimal("1e-12"), 40  # of a decimal without an end
 LEAST_SHOWN = 1e-4  # of a share: below, two decimals would show zeros
 
 
@@ -85,10 +87,13 @@ def interval(low: float, high: float, *, of_shares: bool) -> str:
 
 
 def decimal(number: Fraction) -> str:
-    """Return a number of at most six decimals exactly, without needless zeros."""
-    whole, parts = divmod(abs(number) * MILLION, MILLION)
-    sign = "-" if number < 0 else ""
-    return f"{sign}{whole}.{int(parts):06d}".rstrip("0").rstrip(".")
+    """Return an exact number as a decimal; without an end it is rounded up, as a cost."""
+    with localcontext(Context(prec=DIGITS)) as context:
+        exact = Decimal(number.numerator) / Decimal(number.denominator)
+        if context.flags[Inexact]:
+            exact = exact.quantize(PLACES, rounding=ROUND_CEILING)
+    text = f"{exact:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def delta(number: Fraction) -> str:

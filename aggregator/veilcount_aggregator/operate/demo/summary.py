@@ -12,11 +12,11 @@ from numpy.random import Generator
 from veilcount_analysis.privacy.budget.account import SpendHistogram, count_spending
 from veilcount_analysis.privacy.budget.privacy_levels import PrivacyLevels, figures
 from veilcount_analysis.text import number_format
+from veilcount_analysis.text.number_format import decimal
 from veilcount_shared.schedule import period_end, period_start
 from veilcount_shared.verdict import Verdict
 
 from ...queries.budgets import spent_slots
-from ...queries.json_encoding import decimal
 from .campaign import Question
 from .figures import MEAN, CuratorFigure, EstimatedFigure, TrustModelFigures, released, rows
 from .party_logs import PartyLogs

@@ -13,7 +13,7 @@ from veilcount_analysis.privacy.budget import CollectionBudget, ComposedEpsilon,
 from veilcount_analysis.privacy.budget.composition import compose_answers
 from veilcount_analysis.privacy.trust_models import ErrorEstimate
 from veilcount_analysis.text import number_format
-from veilcount_analysis.text.number_format import error_bar
+from veilcount_analysis.text.number_format import decimal, error_bar
 from veilcount_analysis.text.view_parts import Table
 from veilcount_shared import Collection
 from veilcount_shared.collection import Model
@@ -23,7 +23,6 @@ from veilcount_shared.mechanisms import Randomizer
 from ... import queries
 from ...queries import BudgetQuery
 from ...queries.budget_view import BudgetView, bar_slots, bar_text
-from ...queries.json_encoding import decimal
 from .charts import (
     Axis,
     Chart,

@@ -14,13 +14,13 @@ from veilcount_analysis.planning.solvers import SOLVERS
 from veilcount_analysis.query_params import parse_number
 from veilcount_analysis.text import number_format
 from veilcount_analysis.text.number_format import (
+    decimal,
     error_bar,
 )
 from veilcount_shared.periods import Unit
 
 from ... import queries
 from ...queries import PlanQuery
-from ...queries.json_encoding import decimal
 from ...queries.plan_view import PlanView
 from .charts import Axis, Chart, Lines, curves, figures_of, logarithmic_axis, table_rows
 from .pages import Content, Context, page, render
