@@ -86,7 +86,7 @@ def simulate_strings(
     candidates = _candidates(domain, query, len(weights), generator)
     devices = apportion(query.n, weights)
     search = _discovery if domain.prefixes else _search
-    counters, places, false, alpha = search(collection, candidates, devices, generator)
+    counters, places, false_finds, alpha = search(collection, candidates, devices, generator)
     local = _estimate(collection, counters, candidates, places, query.level)
     order = np.argsort(-devices, kind="stable")
     is_found = np.isfinite(local.value[: len(devices)])
@@ -102,7 +102,7 @@ def simulate_strings(
         "strings": len(devices),
         "candidates": 0 if domain.prefixes else len(candidates.texts),
         "found": int(is_found.sum()),
-        "false": false,
+        "false": false_finds,
         "least_share": open_handler(collection).least_share(query.n, alpha),
         "most_frequent": {
             str(head): int(is_found[order[:head]].sum()) for head in HEADS if head <= len(order)
