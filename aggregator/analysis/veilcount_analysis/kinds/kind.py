@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
+from numpy.random import Generator
 
 from veilcount_shared import Collection
 
@@ -25,6 +26,8 @@ from ..mechanisms import handler_of
 from ..mechanisms.candidate_search import Candidates
 from ..mechanisms.handler import MechanismHandler
 from ..privacy.trust_models import Quantity
+from ..query_params import Parameters
+from ..simulation.simulated_figures import SimulatedFigures, SimulationQuery
 from .estimate_query import EstimateQuery
 from .labels import Value
 from .sample_adequacy import GOAL, SIGNIFICANT, ErrorModel
@@ -192,6 +195,9 @@ class Kind(ABC, Generic[D, T]):
     named_values: ClassVar[bool] = False  # whether values are known by their names alone
     released_as: ClassVar[str] = "histogram"  # the central release that shows the same
 
+    #: the options of its simulation; None: there is none
+    simulation: ClassVar[type[SimulationQuery] | None] = None
+
     def __init__(self, collection: Collection) -> None:
         self.collection = collection
         self.domain: D = collection.domain  # type: ignore[assignment] # the registry pairs them
@@ -258,6 +264,10 @@ class Kind(ABC, Generic[D, T]):
         goal = GOAL * quantity.width if line is None else SIGNIFICANT
         of_shares = quantity.inputs is not None
         return ErrorModel(noise, quantity.sampling(None), goal, of_shares, self.figure, line)
+
+    def simulate(self, options: Parameters, generator: Generator) -> SimulatedFigures:
+        """Return the figures of a population that is drawn, with the truth."""
+        raise NotImplementedError(f"{type(self).__name__} has no simulation")
 
     # -- comparisons -------------------------------------------------------------------------------
 

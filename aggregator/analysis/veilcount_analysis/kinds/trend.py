@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
+from numpy.random import Generator
 
 from veilcount_shared.domain import Boolean
 from veilcount_shared.schedule import period_end
@@ -16,6 +17,9 @@ from ..estimation.estimator import IntervalTarget
 from ..estimation.results import IntervalTerms, estimate_frequencies
 from ..estimation.trend import TrendEstimator
 from ..mechanisms.trend import trend_handler
+from ..query_params import Parameters
+from ..simulation.changing_states import TrendSimulation, simulate_trend
+from ..simulation.simulated_figures import SimulatedFigures
 from .estimate_query import EstimateQuery
 from .kind import Kind, RangeFigures, Selection, Source, Tally
 from .labels import no_value, places_of
@@ -46,6 +50,10 @@ class Trend(Kind[Boolean, Newest]):
     }
     uncompared = "a state over time is compared by its estimates: estimate both"
     measures_width = True  # its figures are of some of the reports
+    simulation = TrendSimulation
+
+    def simulate(self, options: Parameters, generator: Generator) -> SimulatedFigures:
+        return simulate_trend(self.collection, TrendSimulation.parse(options), generator)
 
     def check(self, query: EstimateQuery) -> None:
         super().check(query)
