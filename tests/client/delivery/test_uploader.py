@@ -8,7 +8,7 @@ from unittest.mock import Mock, patch
 import pytest
 
 from veilcount_client.delivery.delivery_pool import MOST_THREADS
-from veilcount_client.delivery.uploader import LEASE, OVERDUE
+from veilcount_client.delivery.uploader import LEASE, OVERDUE, Uploader
 from veilcount_client.state.sqlite import SqliteState
 from veilcount_shared.verdict import Verdict
 
@@ -123,3 +123,18 @@ def test_what_is_full_is_kept_and_tried_again_a_few_times_a_week(tmp_path: Path)
     assert len(device.wire.counted) == 1
     assert device.worker.state.losses() == {}
     assert device.worker.uploader.refused == 0
+
+
+def test_a_bug_of_ours_is_named_and_loses_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The report whose delivery failed is sent once its lease has ended."""
+    device = home(tmp_path)
+    device.client.record("it", True)
+    with patch.object(Uploader, "_deliver", side_effect=ZeroDivisionError):
+        pass_time(device.clock, at(1, 9), device)
+    assert device.wire.attempts == []
+    pass_time(device.clock, at(3, 9), device)
+
+    assert len(device.wire.counted) == 1
+    assert "ZeroDivisionError in the uploader" in caplog.text
