@@ -1,20 +1,7 @@
-"""Figures as tables of pandas, polars and Arrow: whole, or one kind of figure with tidy columns.
+"""Figures as tables of pandas, polars and Arrow: all columns, or one kind of figure.
 
-Each tidy frame begins with `collection`, `series`, `from`, `to`, `n` and `usable`, and goes on with
-
-| kind | a row is | columns |
-|---|---|---|
-| share | a value | value, its parts (value.PART), share, low, high, reports, fake_low, fake_high |
-| mean | a mean | mean, low, high, fake_low, fake_high |
-| spread | a bucket of a number's histogram | above (its lower edge), share |
-| cdf | an edge | at, share (below it), low, high |
-| quantile | a quantile | share, number, low, high |
-| deviation, covariance | of several numbers | of, the kind, low, high, fake_low, fake_high |
-| correlation | of two numbers | of, correlation, low, high, fake_low, fake_high |
-| coefficient, intercept | of a regression | of, the kind, low, high, fake_low, fake_high |
-
-`low` and `high` are the interval of each figure on its own; the interval of a quantile is in the
-units of the number. All columns of all kinds are those of `text.result_columns`.
+The columns are those of `text.result_columns`. A frame of one kind has `collection`, `series`,
+`from`, `to`, `n` and `usable`, and the figure's own.
 """
 
 from __future__ import annotations
@@ -22,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from veilcount_analysis.text.result_columns import PART, Columns, kind_of
+from veilcount_analysis.text.result_columns import FIGURE, Columns, kind_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,42 +18,22 @@ if TYPE_CHECKING:
 
 DAYS = ("from", "to")
 COMMON = ("collection", "series", *DAYS, "n", "usable")
-#: figures of several numbers; their means are of kind `mean`
-MOMENTS = ("deviation", "covariance", "correlation", "coefficient", "intercept")
-_ENDS = {"low": "low", "high": "high"}
-_FAKES = {"fake_low": "fake_low", "fake_high": "fake_high"}
-#: kind of a frame: kind of its rows, and what their columns are called in it
-TIDY: Mapping[str, tuple[str, Mapping[str, str]]] = {
-    "share": (
-        "share",
-        {"value": "value", "frequency": "share"} | _ENDS | {"answers": "reports"} | _FAKES,
-    ),
-    "mean": ("mean", {"number": "mean"} | _ENDS | _FAKES),
-    "spread": ("bucket", {"number": "above", "frequency": "share"}),
-    "cdf": ("curve", {"number": "at", "frequency": "share"} | _ENDS),
-    "quantile": ("quantile", {"frequency": "share", "number": "number"} | _ENDS),
-    **{kind: (kind, {"value": "of", "number": kind} | _ENDS | _FAKES) for kind in MOMENTS},
-}
 
 
-def tidy(columns: Columns, kind: str) -> tuple[dict[str, list[Any]], dict[str, type]]:
-    """Return the columns of one kind of figure, and their types."""
-    if kind not in TIDY:
-        raise ValueError(f"kind = {kind!r}: give one of {', '.join(TIDY)}")
-    row_kind, named = TIDY[kind]
-    rows = [row for row in columns.rows if row["kind"] == row_kind]
-    parts = {name: name for name in columns.names if name.startswith(PART)}
-    names = dict.fromkeys(COMMON) | dict.fromkeys(named)
-    if kind == "share":
-        names = dict.fromkeys((*COMMON, "value", *parts)) | names
-    labels = {name: named.get(name, name) for name in names}
-    found = {label: [row.get(name) for row in rows] for name, label in labels.items()}
-    return found, {label: kind_of(name) for name, label in labels.items()}
+def of_kind(columns: Columns, kind: str) -> Columns:
+    """Return the figures of one kind, without what holds for all of them."""
+    rows = tuple(row for row in columns.rows if row["kind"] == kind)
+    if not rows:
+        kinds = ", ".join(dict.fromkeys(row["kind"] for row in columns.rows)) or "no figure"
+        raise ValueError(f"kind = {kind!r}: the result has {kinds}")
+    figure = [name for name in columns.names if name in FIGURE or "." in name]
+    return Columns((*COMMON, *figure), rows)
 
 
-def whole(columns: Columns) -> tuple[dict[str, list[Any]], dict[str, type]]:
-    """Return all columns, and their types."""
-    return columns.as_dict(), {name: kind_of(name) for name in columns.names}
+def cells(columns: Columns) -> tuple[dict[str, list[Any]], dict[str, type]]:
+    """Return the columns by name, and their types."""
+    names = columns.names
+    return {name: columns[name] for name in names}, {name: kind_of(name) for name in names}
 
 
 def to_pandas(found: Mapping[str, list[Any]], types: Mapping[str, type]) -> pd.DataFrame:

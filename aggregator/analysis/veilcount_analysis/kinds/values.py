@@ -21,21 +21,43 @@ from ..estimation.proportions import SupportCounts
 from ..estimation.results import ESTIMANDS
 from ..mechanisms import estimate_shares, estimate_sums, poisoning_test, share_handler
 from ..mechanisms.estimates import ALL_DEVICES, ANSWERED, TermOptions
+from .comparison import LISTED_VALUES, CommonValues, Comparison
 from .estimate_query import Denominator, EstimateQuery
-from .kind import CommonValues, Figure, Kind, RangeFigures, Selection, Source, SummedKind, Tally
-from .labels import Value, groups_of, no_value, places_of, value_at, value_key
+from .headline import AT_ONCE, Headline, shares_headline
+from .kind import SummedKind
+from .labels import Value, groups_of, no_value, part_names, places_of, value_at, value_key
+from .panels import Panel
+from .results import Figure, RangeFigures
 from .sample_adequacy import LISTED
 from .scope import Scope
+from .source import Selection, Source, Tally
 from .time_ranges import TimeRange
 
 ABSENT = "absent"
 LISTS_VALUES = "this collection lists its values: give values, or none for all"
 UNLISTED: Mapping[str, str] = {"candidates": LISTS_VALUES, "discover": LISTS_VALUES}
+SHARES = Panel(("share", ABSENT), "Shares of the reports")
+PROBABILITIES: Mapping[str, str] = {
+    "P": "probability that a report supports its own value",
+    "Q": "of another value: (count / n - Q) / (P - Q) is the raw share",
+}
+PAGES: Mapping[str, str] = {
+    "size": "size of the domain",
+    "page": "page of the domain",
+    "pages": "number of pages",
+}
 
 
 class Values(SummedKind[Boolean | Choice | Cross]):
     """Shares of listed values, or of groups of them; of hidden presence also that of `absent`."""
 
+    name = "values"
+    panels = (SHARES,)
+    facts: ClassVar[Mapping[str, str]] = {
+        **PROBABILITIES,
+        **PAGES,
+        "stand_out": "number of values significantly above noise; null without `top`",
+    }
     accepted_parameters: ClassVar[frozenset[str]] = frozenset(
         {"view=consistent", "view=smooth", "page", "looks=every", "top", "group", "values"}
     )
@@ -90,15 +112,41 @@ class Values(SummedKind[Boolean | Choice | Cross]):
     def poisoning(self, whole: Tally) -> tuple[bool, str]:
         return poisoning_finding(self.collection, whole.counters)
 
-    def common_values(self, other: Kind[Any, Any], words: Sequence[str]) -> CommonValues:
-        size, other_collection = self.domain.size, other.collection
-        places = places_of(self.collection, words).places if words else np.arange(size)
+    def headline(
+        self, figures: Sequence[Figure], facts: Mapping[str, Any], *, leads: bool
+    ) -> Headline:
+        if facts["stand_out"] == 0 and self.searchable:
+            return Headline("No value stands out from noise", f"Decided with {AT_ONCE}.")
+        return shares_headline(figures, leads=leads)
+
+    def notes(self, facts: Mapping[str, Any]) -> list[str]:
+        if facts["stand_out"] is None:
+            return []
+        return [f"{facts['stand_out']:,} of {facts['size']:,} values stand out from noise"]
+
+    @property
+    def searchable(self) -> bool:
+        return not isinstance(self.domain, Boolean)
+
+    @property
+    def groupings(self) -> tuple[str, ...]:
+        return part_names(self.domain) if isinstance(self.domain, Cross) else ()
+
+    def unknown_values(self, words: Sequence[str]) -> tuple[str, ...]:
+        return places_of(self.collection, words).unknown
+
+    @property
+    def comparison(self) -> Comparison:
+        estimate = partial(side_shares, self.collection)
+        return Comparison(LISTED_VALUES, self._common_values, estimate)
+
+    def _common_values(self, other: Collection, words: Sequence[str]) -> CommonValues:
+        places = np.arange(self.domain.size)
+        if words:
+            places = places_of(self.collection, words).places
         places_there = places
         if self.domain != other.domain:
-            table = {
-                value_key(value_at(other_collection, place)): place
-                for place in range(other.domain.size)
-            }
+            table = {value_key(value_at(other, place)): place for place in range(other.domain.size)}
             keys = [value_key(value_at(self.collection, place)) for place in places.tolist()]
             common = [index for index, key in enumerate(keys) if key in table]
             places = places[common]
@@ -106,11 +154,6 @@ class Values(SummedKind[Boolean | Choice | Cross]):
         return CommonValues(
             places, places_there, lambda index: value_at(self.collection, int(places[index]))
         )
-
-    def side_estimate(
-        self, tally: Tally, query: EstimateQuery, contributions: int, places: Counts | None
-    ) -> ShareEstimates:
-        return side_shares(self.collection, tally, query, contributions, places)
 
     def frequencies(self, whole: Tally) -> tuple[float, ...] | None:
         shares = estimate_shares(self.collection, whole.counters)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, floor, log10
+from math import ceil, floor, isfinite, log10
 
 MILLION = 10**6
 NUMBERS = frozenset({"mean", "moment"})  # estimated quantities that are no shares
@@ -82,6 +84,11 @@ def interval(low: float, high: float, *, of_shares: bool) -> str:
     return f"{figure(low, of_shares=of_shares)} to {figure(high, of_shares=of_shares)}"
 
 
+def number_interval(low: float, high: float) -> str:
+    """Return the ends of a number's interval."""
+    return f"{precise(low, low, high)} to {precise(high, low, high)}"
+
+
 def decimal(number: Fraction) -> str:
     """Return a number of at most six decimals exactly, without needless zeros."""
     whole, parts = divmod(abs(number) * MILLION, MILLION)
@@ -92,6 +99,48 @@ def decimal(number: Fraction) -> str:
 def delta(number: Fraction) -> str:
     """Return a delta without an exponent."""
     return f"{float(number):.15f}".rstrip("0")
+
+
+HUNDRED = 100
+MOST = 6  # decimals
+
+
+@dataclass(frozen=True, slots=True)
+class FigureFormat:
+    """Formats shares in percent, their differences in points, and numbers in their own units."""
+
+    of_shares: bool
+    decimals: int
+
+    @classmethod
+    def for_widths(cls, widths: Iterable[float], *, of_shares: bool) -> FigureFormat:
+        """Return the format that shows two digits of the narrowest width."""
+        scale = HUNDRED if of_shares else 1
+        some = [scale * width for width in widths if isfinite(width) and width > 0]
+        places = 1 - floor(log10(min(some))) if some else 1
+        return cls(of_shares, min(max(places, 0), MOST))
+
+    def bare(self, number: float) -> str:
+        """Return a number without its unit."""
+        scaled = round(number * HUNDRED if self.of_shares else number, self.decimals)
+        return f"{scaled + 0.0:,.{self.decimals}f}"  # + 0.0: a zero has no sign
+
+    def figure(self, number: float) -> str:
+        """Return a share or a number."""
+        return self.bare(number) + ("%" if self.of_shares else "")
+
+    def size(self, number: float) -> str:
+        """Return the size of a difference."""
+        return self.bare(number) + (POINTS if self.of_shares else "")
+
+    def signed(self, number: float) -> str:
+        """Return a difference, with its sign."""
+        bare = self.bare(number)
+        return bare if bare.startswith("-") or float(bare.replace(",", "")) == 0 else f"+{bare}"
+
+    def ends(self, low: float, high: float) -> str:
+        """Return the two ends of an interval, without a unit."""
+        return f"{self.bare(low)} to {self.bare(high)}"
 
 
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}

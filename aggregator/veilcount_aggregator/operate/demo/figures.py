@@ -13,13 +13,14 @@ import numpy as np
 from numpy.random import Generator
 
 from veilcount_analysis.kinds.labels import value_at
+from veilcount_analysis.kinds.results import Figure
 from veilcount_analysis.simulation import Population, Simulation, compare_local_and_central
 from veilcount_analysis.text.result_columns import spelled
 from veilcount_shared import Collection
 from veilcount_shared.collection import Measure
 
 from ...queries import EstimateQuery, estimate
-from ...queries.estimate_schema import TimeRangeEstimate
+from ...queries.estimate_schema import RangeResult
 from .campaign import SCREEN, SCREENS, Question
 from .population import TrueAnswers
 from .run import DemoResult
@@ -114,14 +115,14 @@ class _TruthComparison:
         words = [spelled(value_at(collection, place)) for place in places]
         found = self._estimate(name, words, screen)
         simulation = self._simulate(collection, answers)
-        for word, place, local in zip(words, places, found.values, strict=True):
+        for word, place, local in zip(words, places, found.figures, strict=True):
             yield TrustModelFigures(
                 collection=name,
                 segment=screen,
                 value=word,
                 n=found.n,
                 truth=float(simulation.truth[place]),
-                local=_figure(local.frequency, local.low, local.high),
+                local=_figure(local),
                 central=_central(simulation, place),
             )
 
@@ -129,7 +130,6 @@ class _TruthComparison:
         """Return the mean of a number."""
         collection, answers = self.result.series(name).collection, self.result.truth(name)
         found = self._estimate(name)
-        assert found.mean is not None  # noqa: S101 - a number has one
         simulation = self._simulate(replace(collection, measure=Measure.MEAN), answers)
         return TrustModelFigures(
             collection=name,
@@ -137,28 +137,26 @@ class _TruthComparison:
             value=MEAN,
             n=found.n,
             truth=float(answers.values.mean()),
-            local=_figure(found.mean.mean, found.mean.low, found.mean.high),
+            local=_figure(next(row for row in found.figures if row.kind == MEAN)),
             central=_central(simulation, 0),
         )
 
-    def _estimate(
-        self, name: str, words: Iterable[str] = (), screen: str = ""
-    ) -> TimeRangeEstimate:
+    def _estimate(self, name: str, words: Iterable[str] = (), screen: str = "") -> RangeResult:
         query = EstimateQuery(
             values=tuple(words),
             segments=((SCREEN, screen),) if screen else (),
             level=self.level,
         )
-        return estimate(self.result.snapshot, name, query).series[0].time_ranges[0]
+        return estimate(self.result.snapshot, name, query).series[0].ranges[0]
 
     def _simulate(self, collection: Collection, answers: TrueAnswers) -> Simulation:
         population = Population(*np.unique(inputs(collection, answers.values), return_counts=True))
         return compare_local_and_central(collection, population, self.generator, self.level)
 
 
-def _figure(value: float | None, low: float, high: float) -> EstimatedFigure:
-    assert value is not None  # noqa: S101 - every question has answers
-    return EstimatedFigure(value, low, high)
+def _figure(row: Figure) -> EstimatedFigure:
+    assert row.figure is not None  # noqa: S101 - every question has answers
+    return EstimatedFigure(row.figure, *row.interval)
 
 
 def _central(simulation: Simulation, place: int) -> EstimatedFigure:

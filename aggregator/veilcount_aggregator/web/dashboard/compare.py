@@ -13,8 +13,8 @@ from veilcount_analysis.estimation import LookCount
 from veilcount_analysis.kinds.time_ranges import TimeRange, time_range
 from veilcount_analysis.query_params import Parameters
 from veilcount_analysis.series.series import Series
-from veilcount_analysis.text.number_format import sentence_case
-from veilcount_analysis.text.result_columns import spelled
+from veilcount_analysis.text.number_format import FigureFormat, sentence_case
+from veilcount_analysis.text.result_columns import spelled, value_name
 from veilcount_shared.collection import Model
 from veilcount_shared.periods import Unit
 
@@ -22,7 +22,7 @@ from ... import queries
 from ...queries import CompareResult, Snapshot
 from ...queries.comparison import NO_REPORTS, ComparisonRow, SideView
 from .charts import Axis, Bars, Chart, estimates
-from .formatting import FigureFormat, days, level, row_name, value_name
+from .formatting import days, level, row_name
 from .pages import NAME, Content, Context, page, render
 
 Range = tuple[str, str]  # two UTC days, or nothing where they are open

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
 from datetime import date
 from fractions import Fraction
-from math import floor, isfinite, log10
 from typing import Any
 
 from veilcount_analysis.text import number_format
-from veilcount_analysis.text.number_format import POINTS, sentence_case
-from veilcount_analysis.text.result_columns import spelled
+from veilcount_analysis.text.number_format import sentence_case
+from veilcount_analysis.text.result_columns import value_name
 from veilcount_shared.guessing import percent
 
 from ...queries.json_encoding import decimal
 from .svg import draw
-
-
-def value_name(value: object) -> str:
-    """Return a value as people read it: of a crossed one its parts, of a range its ends."""
-    if not isinstance(value, dict):
-        return spelled(value)
-    if set(value) == {"from", "below"}:
-        return f"{value['from']:.6g} to {value['below']:.6g}"
-    return " · ".join(spelled(part) for part in value.values())
 
 
 def row_name(value: object) -> str:
@@ -50,11 +39,6 @@ def first_day(first: date, last: date) -> str:
 def days(first: date, last: date) -> str:
     """Return the UTC days from a first to a last."""
     return day(first) if first == last else f"{first_day(first, last)} to {day(last)}"
-
-
-def number_interval(low: float, high: float) -> str:
-    """Return the ends of a number's interval."""
-    return f"{number_format.precise(low, low, high)} to {number_format.precise(high, low, high)}"
 
 
 def level(part: float) -> str:
@@ -112,45 +96,3 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "unsigned_error": unsigned_error,
     "value_name": value_name,
 }
-
-
-HUNDRED = 100
-MOST = 6  # decimals
-
-
-@dataclass(frozen=True, slots=True)
-class FigureFormat:
-    """Formats shares in percent, their differences in points, and numbers in their own units."""
-
-    of_shares: bool
-    decimals: int
-
-    @classmethod
-    def for_widths(cls, widths: Iterable[float], *, of_shares: bool) -> FigureFormat:
-        """Return the format that shows two digits of the narrowest width."""
-        scale = HUNDRED if of_shares else 1
-        some = [scale * width for width in widths if isfinite(width) and width > 0]
-        places = 1 - floor(log10(min(some))) if some else 1
-        return cls(of_shares, min(max(places, 0), MOST))
-
-    def bare(self, number: float) -> str:
-        """Return a number without its unit."""
-        scaled = round(number * HUNDRED if self.of_shares else number, self.decimals)
-        return f"{scaled + 0.0:,.{self.decimals}f}"  # + 0.0: a zero has no sign
-
-    def figure(self, number: float) -> str:
-        """Return a share or a number."""
-        return self.bare(number) + ("%" if self.of_shares else "")
-
-    def size(self, number: float) -> str:
-        """Return the size of a difference."""
-        return self.bare(number) + (POINTS if self.of_shares else "")
-
-    def signed(self, number: float) -> str:
-        """Return a difference, with its sign."""
-        bare = self.bare(number)
-        return bare if bare.startswith("-") or float(bare.replace(",", "")) == 0 else f"+{bare}"
-
-    def ends(self, low: float, high: float) -> str:
-        """Return the two ends of an interval, without a unit."""
-        return f"{self.bare(low)} to {self.bare(high)}"

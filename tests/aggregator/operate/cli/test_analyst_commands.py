@@ -44,13 +44,13 @@ def test_every_share_stands_with_interval_n_and_epsilon(typed: Type, answered: s
 def test_json_and_csv_have_the_same_figures(typed: Type, answered: str) -> None:
     words = ("estimate", "theme", "--store", answered)
     document = typed(*words, "--format", "json").json
-    time_range = document["series"][0]["time_ranges"][0]
+    time_range = document["series"][0]["ranges"][0]
     rows = list(csv.DictReader(io.StringIO(typed(*words, "--format", "csv").out)))
 
     assert document == typed(*words, "--json").json
     assert time_range["n"] == 8_000
-    assert [(row["value"], float(row["frequency"])) for row in rows] == [
-        (row["value"], row["frequency"]) for row in time_range["values"]
+    assert [(row["of"], float(row["figure"])) for row in rows] == [
+        (row["of"], row["figure"]) for row in time_range["figures"]
     ]
 
 
@@ -95,10 +95,10 @@ def read(form: str, file: Path) -> pd.DataFrame:
 def test_the_command_takes_the_parameters_of_the_endpoint(typed: Type, answered: str) -> None:
     flags = "--fakes 0.2 --size 2 --among all --segment arm:A --looks every"
     found = typed("estimate", "theme", *flags.split(), "--store", answered, "--json").json
-    time_range = found["series"][0]["time_ranges"][0]
+    time_range = found["series"][0]["ranges"][0]
 
     assert (found["fakes"], found["looks"]) == (0.2, "every")
-    assert (found["series"][0]["pages"], time_range["n"]) == (2, 4_000)
+    assert (found["series"][0]["facts"]["pages"], time_range["n"]) == (2, 4_000)
 
 
 def test_a_contrast_is_of_the_answers_that_are_there(typed: Type, answered: str) -> None:

@@ -128,7 +128,7 @@ def test_a_table_has_all_values_by_default(
         return len(ask(answered, f"{path}{query}", accept=CSV).body.splitlines()) - 1
 
     assert [rows(query) for query in ("", "?page=2", "?size=3", "?top=5")] == [WORDS, 100, 3, 5]
-    assert len(ask(answered, path).json["series"][0]["time_ranges"][0]["values"]) == 100
+    assert len(ask(answered, path).json["series"][0]["ranges"][0]["figures"]) == 100
     monkeypatch.setattr(import_module("veilcount_aggregator.queries.estimate"), "MOST_ROWS", 300)
     refused = ask(answered, path, accept=CSV)
     assert (refused.status, refused.json["place"]) == (400, "size")
@@ -136,11 +136,11 @@ def test_a_table_has_all_values_by_default(
 
 
 def test_tables_say_what_json_says(answered: Deployment) -> None:
-    columns = ("frequency", "low", "high")
-    rows = ask(answered, ESTIMATE).json["series"][0]["time_ranges"][0]["values"]
+    columns = ("figure", "low", "high")
+    rows = ask(answered, ESTIMATE).json["series"][0]["ranges"][0]["figures"]
     read = csv.DictReader(io.StringIO(ask(answered, ESTIMATE, accept=CSV).body.decode()))
     table = pa.ipc.open_stream(ask(answered, ESTIMATE, accept=ARROW).body).read_all().to_pylist()
-    expected = [(row["value"], *(row[each] for each in columns)) for row in rows]
+    expected = [(row["of"], *(row[each] for each in columns)) for row in rows]
 
-    assert [(row["value"], *(float(row[each]) for each in columns)) for row in read] == expected
-    assert [(row["value"], *(row[each] for each in columns)) for row in table] == expected
+    assert [(row["of"], *(float(row[each]) for each in columns)) for row in read] == expected
+    assert [(row["of"], *(row[each] for each in columns)) for row in table] == expected

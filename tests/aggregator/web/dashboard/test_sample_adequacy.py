@@ -14,7 +14,6 @@ import pytest
 
 from veilcount_aggregator.web.dashboard.charts import logarithmic_axis
 from veilcount_aggregator.web.dashboard.collection.definition_history import changes, lines_of
-from veilcount_aggregator.web.dashboard.formatting import FigureFormat
 from veilcount_analysis.kinds.registry import kind_of
 from veilcount_analysis.kinds.sample_adequacy import (
     GOAL,
@@ -28,6 +27,7 @@ from veilcount_analysis.kinds.sample_adequacy import (
 )
 from veilcount_analysis.planning import QuestionShape, plan
 from veilcount_analysis.text import number_format
+from veilcount_analysis.text.number_format import FigureFormat
 from veilcount_shared import Collection, parse_collections
 from veilcount_shared.collection import Held, Measure
 
