@@ -142,7 +142,7 @@ class Aggregator:
         except Exception as error:  # noqa: BLE001 - logged where the request is answered
             if len(requests) == 1:
                 return [IntakeFailed(error)]
-            return [outcome for each in requests for outcome in self.take_group([each])]
+            return [outcome for request in requests for outcome in self.take_group([request])]
 
     def _take_group(self, requests: Sequence[IntakeRequest]) -> list[Outcome]:
         places: dict[tuple[str, str], list[int]] = {}
@@ -193,7 +193,9 @@ class Aggregator:
     def confirm(self) -> None:
         """Have this host's journal confirm the store, if central releases are possible."""
         journal = self.curator.filter.journal
-        models = {each.collection.model for each in self.known().catalog.series.values()}
+        models = {
+            one_series.collection.model for one_series in self.known().catalog.series.values()
+        }
         if journal is not None and (Model.CENTRAL in models or journal.path.exists()):
             self.curator.filter.tick(self.clock())
 
@@ -229,5 +231,5 @@ def _load(
         catalog_cache.refresh()
     except StoreUnavailable:
         known = catalog_cache.known().catalog.series
-        if any(each.fingerprint not in known for each in source.collections().values()):
+        if any(collection.fingerprint not in known for collection in source.collections().values()):
             raise

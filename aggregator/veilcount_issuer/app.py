@@ -107,7 +107,9 @@ class IssuerEndpoints:
             raise refuse_for(wait)
         signatures = self._issuer.issue(account, body.fingerprint, slots)
         self._metrics.issued(body.fingerprint, len(signatures))
-        reply = msgspec.json.encode(TokenReply([encode_base64(each) for each in signatures]))
+        reply = msgspec.json.encode(
+            TokenReply([encode_base64(signature) for signature in signatures])
+        )
         return Response(reply, mimetype=JSON_TYPE)
 
     def live(self) -> Response:

@@ -69,7 +69,7 @@ def any_of(verifiers: Iterable[AccountVerifier]) -> AccountVerifier:
     all_of_them = list(verifiers)
 
     def verify(token: str, now: datetime) -> str | None:
-        found = [account for each in all_of_them if (account := each(token, now)) is not None]
+        found = [account for checker in all_of_them if (account := checker(token, now)) is not None]
         return found[0] if found else None
 
     return verify

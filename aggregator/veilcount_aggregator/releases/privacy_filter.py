@@ -170,7 +170,7 @@ class PrivacyFilter:
             return []
         # The journal first: what it holds is in the store already, unless the store forgot.
         remembered = dict(self.journal.sealed(self._verify))
-        here = {self._price(each).seal for each in release_records(self.store)}
+        here = {self._price(release_record).seal for release_record in release_records(self.store)}
         return [
             StoredRelease.from_json(parse_line(text))
             for seal, text in remembered.items()

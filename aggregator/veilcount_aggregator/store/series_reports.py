@@ -100,7 +100,7 @@ def concatenate_reports(group: Sequence[SeriesReports]) -> SeriesReports:
     if len(group) == 1:
         return group[0]
     joined: dict[str, Any] = {
-        name: np.concatenate([getattr(each, name) for each in group]) for name in COLUMNS
+        name: np.concatenate([getattr(part, name) for part in group]) for name in COLUMNS
     }
     return replace(group[0], **joined)
 

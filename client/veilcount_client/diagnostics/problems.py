@@ -46,8 +46,8 @@ def render(results: Iterable[DiagnosticResult], *, as_json: bool) -> str:
     found = list(results)
     if not as_json:
         return "\n".join(map(str, found))
-    ok = all(each.ok for each in found)
-    return json.dumps({"ok": ok, "results": [asdict(each) for each in found]}, indent=2)
+    ok = all(finding.ok for finding in found)
+    return json.dumps({"ok": ok, "results": [asdict(finding) for finding in found]}, indent=2)
 
 
 MONTHS = (  # whatever the app's locale

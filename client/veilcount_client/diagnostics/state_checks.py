@@ -98,7 +98,9 @@ def check_state(
 
 def _directory(directory: Path) -> Iterator[DiagnosticResult]:
     """Yield whether the directory is durable, without making it."""
-    nearest = next(each for each in (directory, *directory.absolute().parents) if each.exists())
+    nearest = next(
+        parent for parent in (directory, *directory.absolute().parents) if parent.exists()
+    )
     problem = None
     try:
         with tempfile.TemporaryFile(dir=nearest) as probe:

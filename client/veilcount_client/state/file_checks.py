@@ -90,16 +90,18 @@ def check_directory(directory: Path) -> None:
 
 def check_file(file: Path) -> None:
     """Raise StateError if a database, or a file that SQLite keeps with it, is not ours alone."""
-    for each in (file, *(file.with_name(file.name + end) for end in _COMPANIONS)):
+    for companion in (file, *(file.with_name(file.name + end) for end in _COMPANIONS)):
         try:
-            found = each.lstat()
+            found = companion.lstat()
         except FileNotFoundError:
             continue
         if not stat.S_ISREG(found.st_mode):
-            raise StateError(f"{each} is a symbolic link, or not a file: remove it")
+            raise StateError(f"{companion} is a symbolic link, or not a file: remove it")
         if found.st_nlink > 1:
-            raise StateError(f"{each} is also known under another name: copy it, and remove it")
-        _check_owner(each, found)
+            raise StateError(
+                f"{companion} is also known under another name: copy it, and remove it"
+            )
+        _check_owner(companion, found)
 
 
 def create_file(file: Path) -> None:

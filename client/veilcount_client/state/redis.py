@@ -180,7 +180,7 @@ class RedisState:
         ]
 
     def overdue(self, before: float, after: float, most: int) -> list[int]:
-        return [int(each) for each in self._run("overdue", float(before), float(after), most)]
+        return [int(number) for number in self._run("overdue", float(before), float(after), most)]
 
     def attempts(self) -> int:
         return int(self._run("attempts"))

@@ -34,7 +34,7 @@ from .results import ESTIMANDS, MeanEstimate, ShareEstimates
 
 def correlation_of_shares(one: Estimator, two: Estimator) -> Floats:
     """Return the largest correlation of one estimate with the negated other, value by value."""
-    first, second = (np.clip(each.points, 0.0, 1.0) for each in (one, two))
+    first, second = (np.clip(estimate.points, 0.0, 1.0) for estimate in (one, two))
     covariance = np.minimum(first * second, (1 - first) * (1 - second))
     return _correlation(covariance, one, two)
 

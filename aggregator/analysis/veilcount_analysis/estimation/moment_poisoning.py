@@ -36,7 +36,9 @@ class MomentFigures:
 
     def poisoned(self, fakes: float) -> Ends:
         """Return the range of the honest figures; all that is possible if one is not defined."""
-        honest = np.stack([self.function(each.numbers()) for each in _honest(self.found, fakes)])
+        honest = np.stack(
+            [self.function(moments.numbers()) for moments in _honest(self.found, fakes)]
+        )
         low, high = honest.min(axis=0), honest.max(axis=0)
         return (
             np.where(np.isnan(low), self.low, np.maximum(low, self.low)),

@@ -78,8 +78,8 @@ class MomentMeans:
         """
         pairs = list(combinations_with_replacement(range(features), 2))
         equal = [1.0 if one == two else correlation for one, two in pairs]
-        points = [0.0] * features + [each / 3 for each in equal]
-        squares = [1 / 3] * features + [each / 5 + (1 - each) / 9 for each in equal]
+        points = [0.0] * features + [product / 3 for product in equal]
+        squares = [1 / 3] * features + [product / 5 + (1 - product) / 9 for product in equal]
         spread = np.array(squares) - np.array(points) ** 2
         reports = np.full(len(points), n / len(points))
         return cls(features, reports, np.array(points), (noise + len(points) * spread) / n)
@@ -124,7 +124,7 @@ class MomentMeans:
     def deviations(self, level: float) -> Figures:
         """Return the standard deviations: the roots of the variances and of their ends."""
         found = self.figures(variances, level)
-        points, low = (np.sqrt(np.maximum(each, 0.0)) for each in (found.points, found.low))
+        points, low = (np.sqrt(np.maximum(values, 0.0)) for values in (found.points, found.low))
         return Figures(points, low, np.sqrt(np.where(found.high > 0, found.high, np.nan)))
 
     def correlations(self, level: float) -> Figures:
@@ -145,7 +145,7 @@ class MomentMeans:
             return off
 
         found = self._quotients(points, score, scale, level)
-        return Figures(*(np.clip(each, -1, 1) for each in (found.points, found.low, found.high)))
+        return Figures(*(np.clip(bound, -1, 1) for bound in (found.points, found.low, found.high)))
 
     def coefficients(self, target: int, level: float) -> Figures:
         """Return the coefficients of a linear regression of one number on all others."""
@@ -154,7 +154,7 @@ class MomentMeans:
         points = regression(target)(held)[:-1]
         residual = np.eye(self.features)[target]
         residual[others] = -points
-        apart = np.stack([_apart(held.covariances, others, each) for each in others.tolist()])
+        apart = np.stack([_apart(held.covariances, others, other) for other in others.tolist()])
 
         def score(numbers: Numbers) -> Floats:
             found: Floats = apart @ numbers.covariances @ residual

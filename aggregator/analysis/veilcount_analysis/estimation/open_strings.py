@@ -81,17 +81,17 @@ class HalfSupports:
         return np.where(self.shared, np.minimum(one, two), self.whole.points)
 
     def error(self, target: IntervalTarget) -> Floats:
-        return self._chosen([each.error(target) for each in (self.whole, *self.halves)])
+        return self._chosen([half.error(target) for half in (self.whole, *self.halves)])
 
     def interval(self, alpha: float, target: IntervalTarget) -> Ends:
-        ends = [each.interval(alpha, target) for each in (self.whole, *self.halves)]
+        ends = [half.interval(alpha, target) for half in (self.whole, *self.halves)]
         return self._ends(ends)
 
     def few(self, alpha: float, target: IntervalTarget) -> Bools:
         return self.whole.few(alpha, target)
 
     def poisoned(self, fakes: float) -> Ends:
-        return self._ends([each.poisoned(fakes) for each in (self.whole, *self.halves)])
+        return self._ends([half.poisoned(fakes) for half in (self.whole, *self.halves)])
 
     @property
     def supports(self) -> Counts:

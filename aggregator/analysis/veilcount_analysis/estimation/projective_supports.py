@@ -106,7 +106,7 @@ def _made(q: int, t: int) -> Cycle:
     return Cycle(
         points(q, t - 1),
         _numbers(gf, v, lambda block: _coordinates(gf, low, first[block.start : block.stop + t])),
-        _numbers(gf, v, lambda block: [each[block] for each in backwards]),
+        _numbers(gf, v, lambda block: [backward[block] for backward in backwards]),
         grid,
         meets,
     )

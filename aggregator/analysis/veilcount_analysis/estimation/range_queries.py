@@ -95,7 +95,7 @@ class RangeEstimator(BucketHistogram):
     @classmethod
     def extend(cls, histogram: BucketHistogram, reports: TreeReports) -> RangeEstimator:
         """Return a histogram together with the reports that shares of ranges are read from."""
-        known = {each.name: getattr(histogram, each.name) for each in fields(histogram)}
+        known = {field_.name: getattr(histogram, field_.name) for field_ in fields(histogram)}
         return cls(**known, reports=reports)
 
     def between(self, above: float, below: float) -> RangeShare:

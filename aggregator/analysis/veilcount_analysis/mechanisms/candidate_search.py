@@ -36,10 +36,10 @@ class Candidates:
         """Return candidates; `unreadable` are those that no device can report."""
         known: dict[str, None] = {}
         unreadable = []
-        for each in texts:
-            text = normalized(each)
+        for candidate in texts:
+            text = normalized(candidate)
             if text is None:
-                unreadable.append(each)
+                unreadable.append(candidate)
             else:
                 known[text] = None
         found = tuple(known)

@@ -127,7 +127,7 @@ class RuleTable(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
         def check(aggregator: RunningAggregator, _: float) -> RuleFinding:
             series = aggregator.get(path, {})["series"][0]
-            touched = [each for each in series["periods"] if Fraction(each["spent"])]
+            touched = [period for period in series["periods"] if Fraction(period["spent"])]
             if not touched:
                 return RuleFinding(fires=False, text=f"{self.collection}: nothing is spent")
             newest = touched[-1]

@@ -68,7 +68,7 @@ class EpochBatch:
             reports.series.most,
             bitmap_bytes(reports.series.bits),
             (-(-self.sheet.row_limits[chosen] // shards)).tolist(),
-            [[each.hour, each.source, -(-each.limit // shards)] for each in self.sheet.quotas],
+            [[quota.hour, quota.source, -(-quota.limit // shards)] for quota in self.sheet.quotas],
             self.sheet.charged[chosen].tolist(),
             raw(self.sheet.names.fields[chosen].tobytes()),
             self.sheet.names.places[chosen].tolist(),

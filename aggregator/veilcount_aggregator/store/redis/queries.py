@@ -172,8 +172,10 @@ class ShardReader:
 
     def series(self) -> list[str]:
         """Return the fingerprints of which there is anything."""
-        found = {each for answer in self._each("SMEMBERS", "series") for each in answer}
-        return sorted(each.decode() for each in found)
+        found = {
+            fingerprint for answer in self._each("SMEMBERS", "series") for fingerprint in answer
+        }
+        return sorted(fingerprint.decode() for fingerprint in found)
 
     def _each(self, command: str, *words: str) -> list[list[bytes]]:
         commands = [
@@ -194,8 +196,8 @@ class ShardReader:
     ) -> Iterator[tuple[str, Counters]]:
         """Return the numbers of each name in each shard, some at a time, where there are any."""
         commands = [
-            (each, Command(base, ("GET", figure_key(base, kind, fingerprint, each))))
-            for each in names
+            (name, Command(base, ("GET", figure_key(base, kind, fingerprint, name))))
+            for name in names
             for base in self._identity.bases
         ]
         step = max(1, AT_ONCE // max(1, size))

@@ -83,7 +83,7 @@ class RedisHealth:
         }
         commands = [Command(base, ("MGET", base, base + KEY)) for base in bases.values()]
         answers = self._servers.execute_each(commands, Wait.PROBE)
-        found = [self._shard(*each) for each in zip(bases.items(), answers, strict=True)]
+        found = [self._shard(*shard) for shard in zip(bases.items(), answers, strict=True)]
         up = {
             seen.server.host: seen.server
             for seen in found

@@ -135,7 +135,9 @@ class RedisStore(RedisRecords):
 
     def server_times(self) -> list[datetime]:
         requests = [(server, ("TIME",)) for server in self._servers.all()]
-        answers = [each for each in execute_each(requests, Wait.PROBE) if isinstance(each, list)]
+        answers = [
+            answer for answer in execute_each(requests, Wait.PROBE) if isinstance(answer, list)
+        ]
         if not answers:
             raise StoreUnavailable("no server of the store answers TIME")
         return [

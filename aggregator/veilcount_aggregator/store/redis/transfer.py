@@ -144,7 +144,9 @@ class RedisTransfer:
             packed = pack_records(records)
             self._servers.execute_one(self._identity.call("import_records", RECORDS_BASE, packed))
         others = [piece for piece in pieces if piece.kind != "record"]
-        self._servers.execute_all([each for one in others for each in self._writers[one.kind](one)])
+        self._servers.execute_all(
+            [command for one in others for command in self._writers[one.kind](one)]
+        )
 
     def _put_dropped(self, piece: TransferPiece) -> Iterator[Command]:
         """Rows of dropped epochs are not carried: what the source had dropped cannot come back."""
@@ -202,7 +204,7 @@ class RedisTransfer:
             here = np.flatnonzero(homes == shard)
             for first in range(0, len(here), ROWS_AT_ONCE):
                 some = here[first : first + ROWS_AT_ONCE]
-                bitmaps = [raw(each.tobytes().rstrip(b"\0")) for each in wide[some, ROW_BYTES:]]
+                bitmaps = [raw(row.tobytes().rstrip(b"\0")) for row in wide[some, ROW_BYTES:]]
                 fields, places = raw(names.fields[some].tobytes()), names.places[some].tolist()
                 rows = pack([fields, places, bitmaps])
                 yield self._identity.call("import_rows", base, series, epoch, width, rows)
