@@ -84,7 +84,7 @@ def test_it_writes_a_file_and_spends_nothing(ran: tuple[dict[str, Any], DemoResu
     written = pd.read_parquet(Path("first_tap.parquet"))
     budget = found["reader"].releases("way_there_central").remaining()
 
-    assert written["value"].tolist() == found["taps"].value
+    assert written["of"].tolist() == found["taps"].of
     assert budget.equals(found["budget"])
     assert "spends epsilon 0.5" in found["price"]
     assert len(plt.get_fignums()) == 3
