@@ -7,6 +7,7 @@ The columns are those of `text.result_columns`. A frame of one kind has `collect
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from veilcount_analysis.text.result_columns import FIGURE, Columns, kind_of
@@ -22,10 +23,10 @@ COMMON = ("collection", "series", *DAYS, "n", "usable")
 
 def of_kind(columns: Columns, kind: str) -> Columns:
     """Return the figures of one kind, without what holds for all of them."""
-    rows = tuple(row for row in columns.rows if row["kind"] == kind)
+    rows = tuple(row for row in columns.rows if row.get("kind") == kind)
     if not rows:
-        kinds = ", ".join(dict.fromkeys(row["kind"] for row in columns.rows)) or "no figure"
-        raise ValueError(f"kind = {kind!r}: the result has {kinds}")
+        kinds = dict.fromkeys(row["kind"] for row in columns.rows if "kind" in row)
+        raise ValueError(f"kind = {kind!r}: the result has {', '.join(kinds) or 'no kinds'}")
     figure = [name for name in columns.names if name in FIGURE or "." in name]
     return Columns((*COMMON, *figure), rows)
 
@@ -36,40 +37,41 @@ def cells(columns: Columns) -> tuple[dict[str, list[Any]], dict[str, type]]:
     return {name: columns[name] for name in names}, {name: kind_of(name) for name in names}
 
 
+def load(name: str, user: str, package: str = "") -> Any:
+    """Import an optional module, or name what needs it and how to install it."""
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as missing:
+        fix = f"pip install {package or name}"
+        raise ModuleNotFoundError(f"{user} needs {name}: {fix}") from missing
+
+
 def to_pandas(found: Mapping[str, list[Any]], types: Mapping[str, type]) -> pd.DataFrame:
     """Return a DataFrame; days are dates."""
-    try:
-        import pandas as pd  # noqa: PLC0415 - optional
-    except ModuleNotFoundError as missing:
-        raise ModuleNotFoundError("to_pandas needs pandas: pip install pandas") from missing
-    frame = pd.DataFrame(found, columns=list(found))
+    pandas = load("pandas", "to_pandas")
+    frame: pd.DataFrame = pandas.DataFrame(found, columns=list(found))
     for name, kind in types.items():
         if kind is float:
             frame[name] = frame[name].astype(float)
     for day in set(DAYS) & set(found):
-        frame[day] = pd.to_datetime(frame[day])
+        frame[day] = pandas.to_datetime(frame[day])
     return frame
 
 
 def to_polars(found: Mapping[str, list[Any]], types: Mapping[str, type]) -> pl.DataFrame:
     """Return a DataFrame of polars; days are dates."""
-    try:
-        import polars as pl  # noqa: PLC0415 - optional
-    except ModuleNotFoundError as missing:
-        raise ModuleNotFoundError("to_polars needs polars: pip install polars") from missing
-    named = {str: pl.String, int: pl.Int64, bool: pl.Boolean, float: pl.Float64}
-    frame = pl.DataFrame(dict(found), schema={name: named[kind] for name, kind in types.items()})
+    polars = load("polars", "to_polars")
+    named = {str: polars.String, int: polars.Int64, bool: polars.Boolean, float: polars.Float64}
+    schema = {name: named[kind] for name, kind in types.items()}
+    frame: pl.DataFrame = polars.DataFrame(dict(found), schema=schema)
     days = [name for name in DAYS if name in found]
-    return frame.with_columns(pl.col(name).str.to_date() for name in days)
+    return frame.with_columns(polars.col(name).str.to_date() for name in days)
 
 
 def to_arrow(found: Mapping[str, list[Any]], types: Mapping[str, type]) -> pa.Table:
     """Return an Arrow table."""
-    try:
-        import pyarrow as pa  # noqa: PLC0415 - optional
-    except ModuleNotFoundError as missing:
-        fix = "pip install 'veilcount[arrow]'"
-        raise ModuleNotFoundError(f"to_arrow needs pyarrow: {fix}") from missing
-    named = {str: pa.string(), int: pa.int64(), bool: pa.bool_(), float: pa.float64()}
-    schema = pa.schema([(name, named[kind]) for name, kind in types.items()])
-    return pa.table(list(found.values()), schema=schema)
+    arrow = load("pyarrow", "to_arrow", "'veilcount[arrow]'")
+    named = {str: arrow.string(), int: arrow.int64(), bool: arrow.bool_(), float: arrow.float64()}
+    schema = arrow.schema([(name, named[kind]) for name, kind in types.items()])
+    table: pa.Table = arrow.table(list(found.values()), schema=schema)
+    return table

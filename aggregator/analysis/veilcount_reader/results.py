@@ -55,17 +55,17 @@ class Table(Answer):
         """The level of the interval of each figure on its own."""
         return float(self.document["level"])
 
-    def to_pandas(self) -> pd.DataFrame:
-        """Return a DataFrame, a row a figure; days are dates."""
-        return frames.to_pandas(*self._frame(None))
+    def to_pandas(self, kind: str | None = None) -> pd.DataFrame:
+        """Return a DataFrame, a row a figure; days are dates. `kind`: only those of an estimate."""
+        return frames.to_pandas(*self._frame(kind))
 
-    def to_polars(self) -> pl.DataFrame:
-        """Return a DataFrame of polars, a row a figure; days are dates."""
-        return frames.to_polars(*self._frame(None))
+    def to_polars(self, kind: str | None = None) -> pl.DataFrame:
+        """Return the same as a DataFrame of polars."""
+        return frames.to_polars(*self._frame(kind))
 
-    def to_arrow(self) -> pa.Table:
-        """Return an Arrow table, a row a figure."""
-        return frames.to_arrow(*self._frame(None))
+    def to_arrow(self, kind: str | None = None) -> pa.Table:
+        """Return the same as an Arrow table."""
+        return frames.to_arrow(*self._frame(kind))
 
     def to_parquet(self, path: str | Path) -> None:
         """Write all figures to a Parquet file."""
@@ -95,18 +95,6 @@ class Estimate(Table):
     def columns(self) -> Columns:
         """The figures, in columns; of each time range the largest share first."""
         return columns_of(_sorted(self.document))
-
-    def to_pandas(self, kind: str | None = None) -> pd.DataFrame:
-        """Return a DataFrame; days are dates."""
-        return frames.to_pandas(*self._frame(kind))
-
-    def to_polars(self, kind: str | None = None) -> pl.DataFrame:
-        """Return a DataFrame of polars; days are dates."""
-        return frames.to_polars(*self._frame(kind))
-
-    def to_arrow(self, kind: str | None = None) -> pa.Table:
-        """Return an Arrow table."""
-        return frames.to_arrow(*self._frame(kind))
 
     def plot(self) -> Any:
         """Draw the newest series: a dot and its interval for each figure; return the Axes.

@@ -37,7 +37,6 @@ from .values import (
     poisoning_finding,
     share_figures,
     side_shares,
-    simultaneous,
     unanswered,
 )
 
@@ -116,11 +115,9 @@ class Strings(SummedKind[OpenStrings]):
         )
         if isinstance(shares, NoReports):
             return RangeFigures(0, shares.estimand, unanswered(selection.labels))
-        order, together = np.arange(len(places)), simultaneous(shares)
-        leader = None  # a string that nobody looked for may be larger
-        if query.values:
-            leader = leading(shares, selection.labels, order, together)
-        figures = share_figures(shares, query, selection.labels, order, together)
+        figures = share_figures(shares, query, selection.labels, np.arange(len(places)))
+        # of those found none leads: a string that nobody looked for may be larger
+        leader = leading(figures) if query.values else None
         return RangeFigures(shares.n, shares.estimand, figures, leader)
 
     def poisoning(self, whole: Tally) -> tuple[bool, str]:

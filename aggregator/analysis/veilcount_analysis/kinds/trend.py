@@ -10,7 +10,6 @@ import numpy as np
 from veilcount_shared.domain import Boolean
 from veilcount_shared.schedule import period_end
 
-from ..estimation import poisoning_band
 from ..estimation.confidence_intervals import Counts
 from ..estimation.estimator import IntervalTarget
 from ..estimation.results import IntervalTerms, estimate_frequencies
@@ -24,7 +23,7 @@ from .results import Figure, RangeFigures
 from .scope import Scope
 from .source import Selection, Source, Tally
 from .time_ranges import ONE_DAY, TimeRange
-from .values import PAGES, SHARES, UNLISTED, share_figure, unanswered
+from .values import PAGES, SHARES, UNLISTED, share_figures, unanswered
 
 TWO = "a trend has the shares of true and false: remove it"
 Newest = tuple[int, TrendEstimator] | None
@@ -98,10 +97,7 @@ class Trend(Kind[Boolean, Newest]):
         period, evidence = data
         terms = IntervalTerms(query.level, IntervalTarget.POPULATION)
         shares = estimate_frequencies(evidence, terms, np.arange(2))
-        band = poisoning_band(evidence, query.fakes)
-        answers = shares.frequency * evidence.n
-        columns = (shares.frequency, shares.low, shares.high, band.low, band.high, answers)
-        rows: list[list[float]] = np.stack(columns, axis=1)[selection.places].tolist()
-        figures = tuple(map(share_figure, selection.labels, rows))
+        labels, places = selection.labels, selection.places
+        figures = share_figures(shares, query, labels, places, at_once=False)
         day = period_end(self.collection, period).date() - ONE_DAY
         return RangeFigures(evidence.n, f"at the end of {day}, {shares.estimand}", figures)

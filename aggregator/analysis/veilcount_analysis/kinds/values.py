@@ -98,16 +98,14 @@ class Values(SummedKind[Boolean | Choice | Cross]):
         if isinstance(shares, NoReports):
             return RangeFigures(0, shares.estimand, unanswered(selection.labels))
         places = selection.places if is_whole else np.arange(len(selection.labels))
-        together = simultaneous(shares)
-        figures = list(share_figures(shares, query, selection.labels, places, together))
-        if shares.absent is not None:
-            alone = simultaneous(shares.absent)
-            row = share_figures(shares.absent, query, (ABSENT,), np.arange(1), alone)
-            figures += [replace(row[0], kind=ABSENT)]
+        figures = share_figures(shares, query, selection.labels, places)
         chosen = query.top or query.values or query.groups
         is_page = not chosen and len(places) < self.collection.domain.size
-        leader = None if is_page else leading(shares, selection.labels, places, together)
-        return RangeFigures(shares.n, shares.estimand, tuple(figures), leader)
+        leader = None if is_page else leading(figures)
+        if shares.absent is not None:
+            (absent,) = share_figures(shares.absent, query, (ABSENT,), np.arange(1))
+            figures = (*figures, replace(absent, kind=ABSENT))
+        return RangeFigures(shares.n, shares.estimand, figures, leader)
 
     def poisoning(self, whole: Tally) -> tuple[bool, str]:
         return poisoning_finding(self.collection, whole.counters)
@@ -226,6 +224,12 @@ class Values(SummedKind[Boolean | Choice | Cross]):
 
 # -- shares, of whatever they are ----------------------------------------------------------------
 
+#: of a share; the last two only where intervals hold for all values at once
+COLUMNS = (
+    "figure", "low", "high", "fake_low", "fake_high", "answers", "simultaneous_low",
+    "simultaneous_high",
+)  # fmt: skip
+
 
 def side_shares(
     collection: Collection,
@@ -259,26 +263,25 @@ def share_figures(
     query: EstimateQuery,
     labels: Sequence[Value],
     places: Counts,
-    together: Ends,
+    *,
+    at_once: bool = True,
 ) -> tuple[Figure, ...]:
-    """Return a figure for each label; `places` are theirs among the estimated shares."""
+    """Return a figure for each label; `places` are theirs among the estimated shares.
+
+    `at_once`: with the intervals that hold for all values at once.
+    """
     band = poisoning_band(shares.evidence, query.fakes)
     answers = shares.frequency * answering(shares.evidence)
-    columns = (shares.frequency, shares.low, shares.high, band.low, band.high, answers, *together)
+    columns = [shares.frequency, shares.low, shares.high, band.low, band.high, answers]
+    columns += simultaneous(shares) if at_once else ()
     rows: list[list[float]] = np.stack(columns, axis=1)[places].tolist()
     counts: list[int | None] = [None] * len(labels)
     if isinstance(shares.evidence, SupportCounts):
         counts = shares.evidence.counts[places].tolist()
-    return tuple(map(share_figure, labels, rows, counts))
-
-
-def share_figure(label: Value, row: Sequence[float], count: int | None = None) -> Figure:
-    """Return a share from its columns; without the last two there is no simultaneous interval."""
-    figure, low, high, fake_low, fake_high, answers, *ends = row
-    return Figure(
-        "share", label, figure, low, high, fake_low, fake_high, None, answers, count,
-        ends[0] if ends else None, ends[1] if ends else None,
-    )  # fmt: skip
+    return tuple(
+        Figure("share", label, count=count, **dict(zip(COLUMNS, row, strict=False)))
+        for label, row, count in zip(labels, rows, counts, strict=True)
+    )
 
 
 def simultaneous(shares: ShareEstimates) -> Ends:
@@ -289,14 +292,15 @@ def simultaneous(shares: ShareEstimates) -> Ends:
     return low, high
 
 
-def leading(
-    shares: ShareEstimates, labels: Sequence[Value], places: Counts, together: Ends
-) -> Value | None:
+def leading(figures: Sequence[Figure]) -> Value | None:
     """Return the value whose interval is above those of all others, which hold at once."""
-    low, high = together
-    first, *others = np.argsort(-shares.evidence.points[places], kind="stable").tolist()
-    leads = others and low[places][first] > high[places][others].max()
-    return labels[first] if leads else None
+    low, high = (
+        np.array([getattr(figure, f"simultaneous_{end}") for figure in figures], float)
+        for end in ("low", "high")
+    )
+    first = int(low.argmax())
+    leads = len(figures) > 1 and low[first] > np.delete(high, first).max()
+    return figures[first].of if leads else None
 
 
 def answering(evidence: Estimator) -> float:

@@ -10,7 +10,6 @@ from typing import Any
 from veilcount_analysis.text import number_format
 from veilcount_analysis.text.number_format import sentence_case
 from veilcount_analysis.text.result_columns import value_name
-from veilcount_shared.guessing import percent
 
 from ...queries.json_encoding import decimal
 from .svg import draw
@@ -90,9 +89,5 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "fake_share": fake_share,
     "first_day": first_day,
     "level": level,
-    "percent": percent,
-    "row_name": row_name,
     "sentence": sentence_case,
-    "unsigned_error": unsigned_error,
-    "value_name": value_name,
 }

@@ -169,7 +169,7 @@ def _plot(time_ranges: Sequence[RangeResult], line: Line, ends: tuple[float, flo
 def _row(time_range: RangeResult, lines: Sequence[Line], place: int) -> tuple[str, ...]:
     still = " (open)" if time_range.open_period else ""
     figures = [line.text(place) for line in lines]
-    return (f"{days(time_range.first, time_range.last)}{still}", f"{time_range.n:,}", *figures)
+    return (f"{_days(time_range)}{still}", f"{time_range.n:,}", *figures)
 
 
 def _notes(
@@ -192,10 +192,16 @@ def _notes(
     if any(each.open_period for each in drawn):
         yield "Hollow points are open periods."
     if faint:
-        named = [f"{days(each.first, each.last)} (n = {each.n:,})" for each in faint[:NAMED]]
-        more = f" and {len(faint) - NAMED} more" if len(faint) > NAMED else ""
-        yield f"Not drawn, too few reports: {', '.join(named)}{more}."
+        texts = [f"{_days(time_range)} (n = {time_range.n:,})" for time_range in faint]
+        yield f"Not drawn, too few reports: {_first_few(texts)}."
     if empty:
-        named = [days(each.first, each.last) for each in empty[:NAMED]]
-        more = f" and {len(empty) - NAMED} more" if len(empty) > NAMED else ""
-        yield f"Without reports: {', '.join(named)}{more}."
+        yield f"Without reports: {_first_few(list(map(_days, empty)))}."
+
+
+def _days(time_range: RangeResult) -> str:
+    return days(time_range.first, time_range.last)
+
+
+def _first_few(texts: Sequence[str]) -> str:
+    more = f" and {len(texts) - NAMED} more" if len(texts) > NAMED else ""
+    return f"{', '.join(texts[:NAMED])}{more}"

@@ -41,15 +41,7 @@ DRAWN = 6  # values of a time series
 MAX_TIME_RANGES = 40  # of a time series, by default
 FIND = "find"
 OVER_TIME = "over_time"  # the view of a time series
-SELECTIONS = (
-    "top",
-    "values",
-    "group",
-    "candidates",
-    "discover",
-    "page",
-    FIND,
-)  # exclude each other
+SELECTIONS = ("top", "values", "group", "candidates", "discover", "page", FIND)  # exclusive
 
 
 @dataclass(frozen=True, slots=True)
