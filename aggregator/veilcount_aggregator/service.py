@@ -156,8 +156,10 @@ class Aggregator:
             group = decode_group(bodies, takes_tests=self.settings.dev)
             groups.append((RequestOrigin(hour, *source), group))
         outcomes: dict[int, Outcome] = {}
-        for of_source, found in zip(places.values(), self._process(groups), strict=True):
-            outcomes.update(zip(of_source, found, strict=True))
+        for of_source, outcomes_of_source in zip(
+            places.values(), self._process(groups), strict=True
+        ):
+            outcomes.update(zip(of_source, outcomes_of_source, strict=True))
         return [outcomes[place] for place in range(len(requests))]
 
     def _process(

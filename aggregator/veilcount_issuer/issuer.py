@@ -157,9 +157,9 @@ class Issuer:
             raise refuse("period-begun", over=sorted(begun))
 
     def _of(self, fingerprint: str) -> PeriodKeys:
-        if (found := self._keys.get(fingerprint)) is None:
+        if (keys := self._keys.get(fingerprint)) is None:
             raise refuse("not-found")
-        return found
+        return keys
 
 
 def open_publication(store: Store, vault: KeyVault) -> Publication:
@@ -178,8 +178,12 @@ def _signers(keys: PeriodKeys, requests: Sequence[SlotRequest], unbegun: int) ->
         if not 0 <= each.period < periods:
             why = f"give a period of the campaign: 0 to {periods - 1}"
             raise refuse("bad-field", why, f"requests[{place}].period")
-    found = {period: keys.find(period) for period in {request.period for request in requests}}
-    over = sorted(period for period, key in found.items() if period < unbegun or key is None)
+    keys_by_period = {
+        period: keys.find(period) for period in {request.period for request in requests}
+    }
+    over = sorted(
+        period for period, key in keys_by_period.items() if period < unbegun or key is None
+    )
     if over:
         raise refuse("period-begun", over=over)
-    return [key for request in requests if (key := found[request.period]) is not None]
+    return [key for request in requests if (key := keys_by_period[request.period]) is not None]

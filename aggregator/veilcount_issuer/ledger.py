@@ -99,10 +99,10 @@ class IssuanceLedger:
         kind, key = KIND + fingerprint, self._hash("account", fingerprint, account.encode())
         marks = [(request.period, self._mark(fingerprint, request)) for request in requests]
         for _ in range(TRIES):
-            found = self._store.records_at(kind, [key]).get(key)
-            issued = _without_marks(_decoder.decode(found) if found else {}, unbegun)
+            record = self._store.records_at(kind, [key]).get(key)
+            issued = _without_marks(_decoder.decode(record) if record else {}, unbegun)
             changed = msgspec.msgpack.encode(caps.admit(issued, marks))
-            if self._store.change_record(Record(kind, key, changed), found):
+            if self._store.change_record(Record(kind, key, changed), record):
                 return
         raise StoreUnavailable("ledger: too many requests of one account at once; retry")
 

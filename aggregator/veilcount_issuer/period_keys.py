@@ -101,7 +101,7 @@ class PeriodKeys:
         key = serialization.load_der_private_key(content, None, unsafe_skip_rsa_key_validation=True)
         if isinstance(key, RSAPrivateKey):
             numbers = key.private_numbers()
-            found = SigningKey.from_primes(numbers.p, numbers.q, EXPONENT, numbers.d)
-            if found.public == self._public[period]:
-                return found
+            signing_key = SigningKey.from_primes(numbers.p, numbers.q, EXPONENT, numbers.d)
+            if signing_key.public == self._public[period]:
+                return signing_key
         raise StoreUnfit(f"the key of period {period} of {self.collection.name} is not its own")

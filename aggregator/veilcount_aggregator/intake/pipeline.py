@@ -81,8 +81,8 @@ class JudgedGroup:
 
     def settle(self, codes: Sequence[Codes]) -> None:
         """Take what the store decided."""
-        for (places, _), found in zip(self.batches, codes, strict=True):
-            self.verdicts[places] = found
+        for (places, _), row_codes in zip(self.batches, codes, strict=True):
+            self.verdicts[places] = row_codes
 
     def refuse_undecided(self) -> None:
         """Refuse a body as a whole of which no report could be decided: it comes back."""

@@ -131,8 +131,8 @@ class Catalog:
         """Return the catalog of parsed sources, by record key, and of closed fingerprints."""
         series: dict[str, Series] = {}
         named: dict[str, list[str]] = {}
-        for _, found in sorted(parsed.items()):
-            for one_series in found:
+        for _, definitions in sorted(parsed.items()):
+            for one_series in definitions:
                 fingerprint = one_series.fingerprint
                 series[fingerprint] = replace(one_series, closed=fingerprint in closed)
                 prints = named.setdefault(one_series.collection.name, [])

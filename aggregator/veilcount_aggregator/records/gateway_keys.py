@@ -91,13 +91,13 @@ def retire_gateway_key(store: RecordStore, key_id: int, now: datetime) -> Gatewa
     """
 
     def decide() -> tuple[Sequence[Record], GatewayKey]:
-        found = {gateway_key.key_id: gateway_key for gateway_key in load_gateway_keys(store)}
-        if key_id not in found:
+        keys = {gateway_key.key_id: gateway_key for gateway_key in load_gateway_keys(store)}
+        if key_id not in keys:
             fix = "no such key: `veilcount relay-keys list` lists them"
             raise SettingsError("gateway key", str(key_id), fix)
-        gone = replace(found[key_id], private="").record()
+        gone = replace(keys[key_id], private="").record()
         act = audit_record(store, now, "cli", "relay-keys retire", str(key_id))
-        return [gone, act], found[key_id]
+        return [gone, act], keys[key_id]
 
     return update_records(store, decide)
 

@@ -40,10 +40,10 @@ class DurabilityLog:
         with suppress(
             StoreError
         ):  # an unavailable store acknowledges nothing, and is logged elsewhere
-            found = self._store.durability()
-            if found != self._last:
-                self._log(found)
-                self._last = found
+            durability = self._store.durability()
+            if durability != self._last:
+                self._log(durability)
+                self._last = durability
 
     def _log(self, found: Durability) -> None:
         known = set(self._last.weaknesses if self._last else ())

@@ -102,7 +102,7 @@ def _parts(file: Path) -> tuple[Path, ...]:
 def _version(parts: Sequence[Path]) -> Version:
     """Return times and sizes; nothing while an editor replaces a file."""
     try:
-        found = [part.stat() for part in parts]
+        statuses = [part.stat() for part in parts]
     except OSError:
         return ()
-    return tuple((status.st_mtime_ns, status.st_size) for status in found)
+    return tuple((status.st_mtime_ns, status.st_size) for status in statuses)

@@ -128,7 +128,7 @@ def refusal_counts(
     fingerprint: str, period: int, code: int, times: int
 ) -> dict[ServiceCounter, int]:
     """Return the counters of reports that were not counted."""
-    found = {ServiceCounter(VERDICT, fingerprint, period, VERDICTS[code]): times}
+    counts = {ServiceCounter(VERDICT, fingerprint, period, VERDICTS[code]): times}
     if code == HOURLY_FULL:
-        found[ServiceCounter(LIMITED, fingerprint, -1, BY_HOUR)] = times
-    return found
+        counts[ServiceCounter(LIMITED, fingerprint, -1, BY_HOUR)] = times
+    return counts

@@ -245,5 +245,5 @@ def _connect(connection: Any, deadline: Deadline) -> socket.socket:
 
 
 def _addresses(host: str, port: int) -> list[str]:
-    found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
-    return [str(address[0]) for *_, address in found]
+    addresses = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
+    return [str(address[0]) for *_, address in addresses]

@@ -86,12 +86,14 @@ class HttpIssuer:
 def _signatures(content: bytes, number: int) -> list[bytes]:
     try:
         listed = json.loads(content)["signatures"]
-        found = [urlsafe_b64decode(signature + "=" * (-len(signature) % 4)) for signature in listed]
+        signatures = [
+            urlsafe_b64decode(signature + "=" * (-len(signature) % 4)) for signature in listed
+        ]
     except (LookupError, TypeError, ValueError, RecursionError):
-        found = []
-    if len(found) != number:
-        raise TokenError("signatures", f"the issuer sent {len(found)} for {number}")
-    return found
+        signatures = []
+    if len(signatures) != number:
+        raise TokenError("signatures", f"the issuer sent {len(signatures)} for {number}")
+    return signatures
 
 
 def _left(content: bytes, wanted: set[int]) -> frozenset[int]:

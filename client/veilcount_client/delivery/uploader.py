@@ -219,8 +219,8 @@ class Uploader:
 
     def _send(self, reports: list[Report]) -> Outcome:
         outcome = self.transport.send(pack(Batch(tuple(reports), test=self.test)), len(reports))
-        found = ", ".join(outcome.verdicts) if isinstance(outcome, Delivered) else outcome.why
-        self.log(f"{len(reports)} reports: {found}")
+        result = ", ".join(outcome.verdicts) if isinstance(outcome, Delivered) else outcome.why
+        self.log(f"{len(reports)} reports: {result}")
         return outcome
 
     def _apply(self, outbox: Outbox, effects: Effects) -> None:

@@ -44,8 +44,8 @@ def check_relay(
         return
     transports = [RelayTransport(relay, [key], settings.key, now) for key in keys]
     body = empty_batch(fingerprint)
-    found = [_ask(transport, body, keyed=bool(settings.key)) for transport in transports]
-    yield from _results(relay, keys, found)
+    answers = [_ask(transport, body, keyed=bool(settings.key)) for transport in transports]
+    yield from _results(relay, keys, answers)
 
 
 def _with_fix(error: Exception) -> str:

@@ -54,15 +54,15 @@ def encode_configs(configs: Sequence[KeyConfig]) -> bytes:
 
 def decode_configs(raw: bytes) -> list[KeyConfig]:
     """Return the configurations of a list that can be used here; raise if there are none."""
-    found, place = [], 0
+    configs, place = [], 0
     while place < len(raw):
         size = int.from_bytes(raw[place : place + 2], "big")
         part = raw[place + 2 : place + 2 + size]
         if len(part) != size or not size:
             raise ObliviousError("keys", "the list ends inside a configuration")
-        found.append(KeyConfig.decode(part))
+        configs.append(KeyConfig.decode(part))
         place += 2 + size
-    usable = [config for config in found if config is not None]
+    usable = [config for config in configs if config is not None]
     if not usable:
         raise ObliviousError("keys", "no configuration for X25519 and HKDF-SHA256")
     return usable

@@ -143,8 +143,8 @@ def _found_strings(
     handler, named = open_handler(collection), Candidates.from_texts(open_domain(collection), texts)
     if not handler.report_count(counters):
         return _no_reports(0, terms.level)
-    found = found_places(collection, counters, named, chance(len(named.texts)))
-    return estimate_frequencies(handler.evidence(counters, named.places[found]), terms, found)
+    places = found_places(collection, counters, named, chance(len(named.texts)))
+    return estimate_frequencies(handler.evidence(counters, named.places[places]), terms, places)
 
 
 def estimate_sums(

@@ -32,11 +32,11 @@ class TrendHandler(MechanismHandler[TrendMechanism]):
 
     def evidence(self, period: int, counters: CountersOfPeriod) -> TrendEstimator | None:
         """Return the estimator after a period; None where an interval has no reports."""
-        found = [
+        tallies = [
             counters(_last(level, interval)).reshape(-1, 2)[level]
             for level, interval in self.mechanism.cover(period + 1)
         ]
-        rises, reports = np.array([(counts[1], counts.sum()) for counts in found]).T
+        rises, reports = np.array([(counts[1], counts.sum()) for counts in tallies]).T
         return TrendEstimator(float(self.mechanism.gap), rises, reports) if reports.all() else None
 
     def noise_variance(self) -> float:

@@ -84,8 +84,8 @@ def decode_packed_fast(body: bytes) -> DecodedBody | None:
         return None
     if len(head.series) == 1:
         return decode_alike([body])
-    found = _all_columns(body, head)
-    return None if found is None else DecodedBody(head.reports, found, test=head.test)
+    columns = _all_columns(body, head)
+    return None if columns is None else DecodedBody(head.reports, columns, test=head.test)
 
 
 def decode_alike(bodies: Sequence[bytes]) -> DecodedBody | None:

@@ -112,9 +112,9 @@ def read_configs(servers: Sequence[RedisNode]) -> list[NodeConfig]:
     answers = execute_each([(server, word) for server in servers for word in words], Wait.PROBE)
     by_server = [answers[at : at + len(words)] for at in range(0, len(answers), len(words))]
     return [
-        _node(server, found)
-        for server, found in zip(servers, by_server, strict=True)
-        if not any(isinstance(answer, StoreError) for answer in found)
+        _node(server, settings)
+        for server, settings in zip(servers, by_server, strict=True)
+        if not any(isinstance(answer, StoreError) for answer in settings)
     ]
 
 

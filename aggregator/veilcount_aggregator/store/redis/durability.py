@@ -249,8 +249,10 @@ class DurabilityMonitor:
         if hosts:
             # Side by side: health waits for this, and replicas that hang would add up.
             with ThreadPoolExecutor(MOST_REPLICAS_AT_ONCE) as pool:
-                found = pool.map(lambda host: tuple(self._replica_weaknesses(host)), hosts)
-                self._of_replicas = dict(zip(hosts, found, strict=True))
+                weaknesses_by_host = pool.map(
+                    lambda host: tuple(self._replica_weaknesses(host)), hosts
+                )
+                self._of_replicas = dict(zip(hosts, weaknesses_by_host, strict=True))
         else:
             self._of_replicas = {}
         self._replicas_looked = self._seconds()

@@ -145,9 +145,9 @@ class ShardCommit:
 def group_by_value(column: Numbers | Codes, chosen: Chosen) -> Iterator[tuple[int, Chosen]]:
     """Return the chosen places by what stands there, in their order."""
     numbers = column[chosen]
-    found = set(numbers.tolist())
-    if len(found) == 1:  # nearly always
-        yield found.pop(), chosen
+    values = set(numbers.tolist())
+    if len(values) == 1:  # nearly always
+        yield values.pop(), chosen
         return
-    for number in sorted(found):
+    for number in sorted(values):
         yield number, chosen[numbers == number]

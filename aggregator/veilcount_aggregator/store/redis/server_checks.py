@@ -111,13 +111,13 @@ def examine_redis(url: str, clock: Callable[[], datetime]) -> Iterator[Finding]:
     address = RedisUrl.parse(url)
     with closing(ShardClient(address)) as servers:
         try:
-            found = servers.all()
+            nodes = servers.all()
         except VeilcountError as error:
             yield _unavailable("store", error)
             return
-        for server in found:
+        for server in nodes:
             yield from _examine(RedisProbe(server, address.cluster, clock))
-        if any(probe.breaker.state == "closed" for probe in found):
+        if any(node.breaker.state == "closed" for node in nodes):
             yield from examine("store", {"replicas": _replicas}, servers)
 
 

@@ -116,17 +116,17 @@ class RedisTransfer:
 
     def _held(self, series: str, epoch: int) -> tuple[Bytes, int]:
         """Return all rows of an epoch as they are kept, each with its bitmap, and its width."""
-        found, width = [b""], 0
+        parts, width = [b""], 0
         for base in self._identity.bases:
             state = self._ask(base, "HGET", figure_key(base, "epochs", series), epoch)
             if state:
                 *_, buckets, width = map(int, state.split())
                 for first in range(0, buckets, BUCKETS_AT_ONCE):
                     last = first + BUCKETS_AT_ONCE - 1
-                    found.append(
+                    parts.append(
                         self._ask(base, *call("read_rows", base, series, epoch, first, last))
                     )
-        held = np.frombuffer(b"".join(found), np.uint8)
+        held = np.frombuffer(b"".join(parts), np.uint8)
         return held.reshape(-1, ROW_BYTES + width), width
 
     # -- import -------------------------------------------------------------------------------
