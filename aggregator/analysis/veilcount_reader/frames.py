@@ -46,32 +46,32 @@ def load(name: str, user: str, package: str = "") -> Any:
         raise ModuleNotFoundError(f"{user} needs {name}: {fix}") from missing
 
 
-def to_pandas(found: Mapping[str, list[Any]], types: Mapping[str, type]) -> pd.DataFrame:
+def to_pandas(cells_by_name: Mapping[str, list[Any]], types: Mapping[str, type]) -> pd.DataFrame:
     """Return a DataFrame; days are dates."""
     pandas = load("pandas", "to_pandas")
-    frame: pd.DataFrame = pandas.DataFrame(found, columns=list(found))
+    frame: pd.DataFrame = pandas.DataFrame(cells_by_name, columns=list(cells_by_name))
     for name, kind in types.items():
         if kind is float:
             frame[name] = frame[name].astype(float)
-    for day in set(DAYS) & set(found):
+    for day in set(DAYS) & set(cells_by_name):
         frame[day] = pandas.to_datetime(frame[day])
     return frame
 
 
-def to_polars(found: Mapping[str, list[Any]], types: Mapping[str, type]) -> pl.DataFrame:
+def to_polars(cells_by_name: Mapping[str, list[Any]], types: Mapping[str, type]) -> pl.DataFrame:
     """Return a DataFrame of polars; days are dates."""
     polars = load("polars", "to_polars")
     named = {str: polars.String, int: polars.Int64, bool: polars.Boolean, float: polars.Float64}
     schema = {name: named[kind] for name, kind in types.items()}
-    frame: pl.DataFrame = polars.DataFrame(dict(found), schema=schema)
-    days = [name for name in DAYS if name in found]
+    frame: pl.DataFrame = polars.DataFrame(dict(cells_by_name), schema=schema)
+    days = [name for name in DAYS if name in cells_by_name]
     return frame.with_columns(polars.col(name).str.to_date() for name in days)
 
 
-def to_arrow(found: Mapping[str, list[Any]], types: Mapping[str, type]) -> pa.Table:
+def to_arrow(cells_by_name: Mapping[str, list[Any]], types: Mapping[str, type]) -> pa.Table:
     """Return an Arrow table."""
     arrow = load("pyarrow", "to_arrow", "'veilcount[arrow]'")
     named = {str: arrow.string(), int: arrow.int64(), bool: arrow.bool_(), float: arrow.float64()}
     schema = arrow.schema([(name, named[kind]) for name, kind in types.items()])
-    table: pa.Table = arrow.table(list(found.values()), schema=schema)
+    table: pa.Table = arrow.table(list(cells_by_name.values()), schema=schema)
     return table

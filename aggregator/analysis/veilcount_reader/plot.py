@@ -69,7 +69,7 @@ def _over_time(series: Row, level: float) -> Any:
     columns = min(COLUMNS, len(labels))
     figure = _new_figure(3 * columns, 2.2 * rows)
     panels = np.ravel(figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False))
-    days = [date.fromisoformat(str(each["from"])) for each in series["ranges"]]
+    days = [date.fromisoformat(str(part["from"])) for part in series["ranges"]]
     for axes, name in zip(panels, labels, strict=False):
         points = [rows_by_label[name] for rows_by_label in by_range]
         _draw_band(axes, days, points, "o-", markersize=3)

@@ -185,11 +185,11 @@ def _html_row(row: Mapping[str, Any]) -> tuple[str, str, str]:
 
 def _sorted(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return an estimate with the largest share of each time range first."""
-    series = [
-        {**one, "ranges": [{**part, "figures": _by_share(part)} for part in one["ranges"]]}
-        for one in document["series"]
+    sorted_series = [
+        {**series, "ranges": [{**part, "figures": _by_share(part)} for part in series["ranges"]]}
+        for series in document["series"]
     ]
-    return {**document, "series": series}
+    return {**document, "series": sorted_series}
 
 
 def _by_share(time_range: Mapping[str, Any]) -> list[Mapping[str, Any]]:

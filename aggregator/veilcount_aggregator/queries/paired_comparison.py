@@ -90,13 +90,13 @@ def _view(snapshot: Snapshot, local: Series, central: Series, level: float) -> P
     query = EstimateQuery(
         first=covered.first, last=covered.last, level=level, series=(local.fingerprint,)
     )
-    found = estimate(snapshot, local.collection.name, query).series[0].ranges[0]
+    estimated = estimate(snapshot, local.collection.name, query).series[0].ranges[0]
     figures = {} if release is None else _figures(central.collection, release)
     epsilon = release.epsilon if release else None
     followed = kind_of(local.collection).followed
     sides = [
         (row.of, PairedFigure(row.figure, *row.interval))
-        for row in found.figures
+        for row in estimated.figures
         if row.kind == followed
     ]
     return PairedComparison(
@@ -105,8 +105,8 @@ def _view(snapshot: Snapshot, local: Series, central: Series, level: float) -> P
         adjacency=central.collection.adjacency,
         first=covered.first,
         last=covered.last,
-        n=found.n,
-        estimand=found.estimand,
+        n=estimated.n,
+        estimand=estimated.estimand,
         central_n=release.n if release else None,
         level=level,
         central_level=release.level if release else None,

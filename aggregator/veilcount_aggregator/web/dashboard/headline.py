@@ -26,11 +26,11 @@ def latest_headline(snapshot: Snapshot, series: Series, n: int) -> tuple[SampleA
     query = EstimateQuery(series=(series.fingerprint,), top=FEW if is_long else None)
     request = replace(RequestedSeries.check(snapshot, series, query), kind=kind.brief)
     _, data = request.loaded(query)
-    found = estimate_series(request.kind, query, data)
-    newest = found.ranges[-1]
+    series_figures = estimate_series(request.kind, query, data)
+    newest = series_figures.ranges[-1]
     if kind.measures_width:
         adequacy = newest.adequacy
     if not adequacy.usable:
         return adequacy, ""
-    leads = newest.result.leader is not None
-    return adequacy, kind.headline(newest.result.figures, found.facts, leads=leads).text
+    figures, leads = newest.result.figures, newest.result.leader is not None
+    return adequacy, kind.headline(figures, series_figures.facts, leads=leads).text

@@ -48,7 +48,7 @@ def _links(at: PageAddress, series: Series, query: EstimateQuery, today: date) -
 
 
 def time_before(
-    snapshot: Snapshot, series: Series, query: EstimateQuery, found: SeriesResult
+    snapshot: Snapshot, series: Series, query: EstimateQuery, shown_now: SeriesResult
 ) -> RangeResult | None:
     """Return the same figures over as many periods before; None: there are not as many."""
     if query.first is None and query.last is None:
@@ -61,6 +61,7 @@ def time_before(
         query, first=before.first, last=before.last, series=(series.fingerprint,), top=None, page=1
     )
     if kind_of(series.collection).followed == "share" and not query.groups:
-        words = tuple(spelled(row.of) for row in found.ranges[-1].figures if row.kind == "share")
+        figures = shown_now.ranges[-1].figures
+        words = tuple(spelled(row.of) for row in figures if row.kind == "share")
         earlier = replace(earlier, values=words, candidates=(), discover=False)
     return estimate(snapshot, series.collection.name, earlier).series[0].ranges[0]

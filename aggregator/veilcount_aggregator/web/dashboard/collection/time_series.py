@@ -53,7 +53,7 @@ class TimeSeries:
 
 
 def time_series_query(
-    series: Series, shown: ShownQuery, by: GroupBy, found: SeriesResult, view: View
+    series: Series, shown: ShownQuery, by: GroupBy, estimated: SeriesResult, view: View
 ) -> ParameterDict:
     """Return the parameters of the time series: the same query by time range, for a few values.
 
@@ -65,12 +65,12 @@ def time_series_query(
     if "group" in cut:
         return cut
     unlisted = dict.fromkeys(("top", "page", "size", "candidates", "discover"))
-    return changed(cut, **unlisted, values=_followed(found))
+    return changed(cut, **unlisted, values=_followed(estimated))
 
 
-def _followed(found: SeriesResult) -> list[str]:
+def _followed(estimated: SeriesResult) -> list[str]:
     """Return the values to follow: the largest ones; of true and false, true."""
-    shares = largest_first(found.ranges[-1].figures)
+    shares = largest_first(estimated.ranges[-1].figures)
     if any(isinstance(row.of, bool) for row in shares):
         return [spelled(True)]
     return [spelled(row.of) for row in shares[:DRAWN]]
@@ -82,14 +82,14 @@ def time_series(
     """Draw a query by time range, of `size` values; None: there are too few time ranges."""
     answer = estimate(snapshot, name, EstimateQuery.parse(parameters))
     series = answer.series[0]
-    nonempty = [each for each in series.ranges if each.n]
-    most = max((each.n for each in nonempty), default=0)
-    drawn = [each for each in nonempty if each.n * FAINT >= most]
+    nonempty = [time_range for time_range in series.ranges if time_range.n]
+    most = max((time_range.n for time_range in nonempty), default=0)
+    drawn = [time_range for time_range in nonempty if time_range.n * FAINT >= most]
     lines = _lines(series.kind, drawn)
     if len(drawn) < MIN_TIME_RANGES or not lines:
         return None
-    faint = [each for each in nonempty if each not in drawn]
-    empty = [each for each in series.ranges if not each.n]
+    faint = [time_range for time_range in nonempty if time_range not in drawn]
+    empty = [time_range for time_range in series.ranges if not time_range.n]
     return TimeSeries(
         _plots(drawn, lines),
         " ".join(_notes(answer, drawn, faint, empty, (len(lines), size))),
@@ -98,7 +98,7 @@ def time_series(
             None,
             f"By {answer.by}",
             ("UTC days", "Reports", *(line.name for line in lines)),
-            [_row(each, lines, place) for place, each in enumerate(drawn)],
+            [_row(time_range, lines, place) for place, time_range in enumerate(drawn)],
         ),
     )
 
@@ -141,19 +141,17 @@ def _plot(time_ranges: Sequence[RangeResult], line: Line, ends: tuple[float, flo
         f"{day(time_range.first)}: {line.text(place)}"
         for place, time_range in enumerate(time_ranges)
     ]
-    x = tuple(float(each.first.toordinal()) for each in time_ranges)
+    x = tuple(float(time_range.first.toordinal()) for time_range in time_ranges)
     part = Part(
         x=x,
         values=tuple(row.figure for row in line.rows),
         low=tuple(row.interval[0] for row in line.rows),
         high=tuple(row.interval[1] for row in line.rows),
         texts=tuple(texts),
-        open=tuple(each.open_period for each in time_ranges),
+        open=tuple(time_range.open_period for time_range in time_ranges),
         dots=True,
     )
-    first, last = (
-        (at, day(each.first)) for at, each in ((x[0], time_ranges[0]), (x[-1], time_ranges[-1]))
-    )
+    first, last = ((x[end], day(time_ranges[end].first)) for end in (0, -1))
     return LinePlot(
         line.name,
         f"{texts[-1]}; {texts[0]}",
@@ -189,7 +187,7 @@ def _notes(
     number, size = values
     if size is not None and size > number > 1:
         yield f"The {number} largest of {size:,} values."
-    if any(each.open_period for each in drawn):
+    if any(time_range.open_period for time_range in drawn):
         yield "Hollow points are open periods."
     if faint:
         texts = [f"{_days(time_range)} (n = {time_range.n:,})" for time_range in faint]
