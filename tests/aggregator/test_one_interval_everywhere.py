@@ -136,6 +136,15 @@ def test_a_mean_has_the_same_interval_on_every_face(faces: Faces, name: str) -> 
     assert headline in faces.visitor.get("/").text
 
 
+def test_the_command_prints_each_panel_of_a_distribution_under_its_title(faces: Faces) -> None:
+    printed = faces.command("size")
+    titles = ("The mean", "Shares of the parts of the range", "Quantiles figure band")
+    places = [printed.index(title) for title in titles]
+
+    assert places == sorted(places)
+    assert re.search(r" 50\.00% [\d.]+ [\d.]+ to [\d.]+ ", printed)
+
+
 @pytest.mark.parametrize("name", ["opened", "quiet"])
 def test_too_few_reports_are_a_verdict_before_any_figure(faces: Faces, name: str) -> None:
     """Figures are shown on request: unfolded on the page, by an option of the command."""

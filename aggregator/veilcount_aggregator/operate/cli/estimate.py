@@ -182,8 +182,11 @@ def _print_range(
     print_lines([f"{meaning}; {result.view}; {result.validity}"])
     if time_range.bands:
         print_lines([f"bands hold for {time_range.bands}"])
-    for panel in _panels(series):
-        _print_panel(panel, panel.rows(time_range.figures), result.fakes)
+    tables = [(panel, panel.rows(time_range.figures)) for panel in _panels(series)]
+    shown = [(panel, rows) for panel, rows in tables if rows]
+    for panel, rows in shown:
+        print_lines(["", panel.title] if len(shown) > 1 else [])
+        _print_panel(panel, rows, result.fakes)
     verdicts = ", ".join(f"{word} {number:,}" for word, number in time_range.verdicts.items())
     print_lines([f"reports not counted: {verdicts}"] if verdicts else [])
 
@@ -201,9 +204,8 @@ def _panels(series: SeriesResult) -> list[Panel]:
 
 
 def _print_panel(panel: Panel, rows: Sequence[Figure], fakes: float) -> None:
-    if not rows:
-        return
-    columns = ["value", "share", "interval"] if panel.of_shares else ["", "figure", "interval"]
+    columns = ["value", "share"] if panel.of_shares else ["", "figure"]
+    columns += ["band" if panel.band else "interval"]
     has_answers = any(row.answers is not None for row in rows)
     columns += ["answers"] if has_answers else []
     columns += [] if panel.band else [f"if {number_format.share(fakes)} were fake"]

@@ -221,6 +221,8 @@ def test_a_definition_has_its_whole_fingerprint(analyst: Visitor, stocked: Deplo
         ("theme?level=2", "give a number between 0 and 1"),
         ("theme?nothing=1", "nothing"),
         ("theme?segment=arm:C", "give one of arm:A, arm:B"),
+        ("minutes?find=5", "this collection does not take it: remove it"),
+        ("minutes?regress=hours", "this collection does not take it: remove it"),
         ("word?find=wrod-0001", "no value has this in its name: did you mean word-0001"),
     ],
 )
