@@ -15,11 +15,12 @@ from typing import cast
 import numpy as np
 
 from veilcount_shared import Collection
-from veilcount_shared.domain import Boolean, Choice, Cross, Label, Number, OpenStrings
+from veilcount_shared.domain import MAX_LABEL, Boolean, Choice, Cross, Label, Number, OpenStrings
 
 from ..errors import QueryError
 from ..estimation import margin
 from ..estimation.confidence_intervals import Counts
+from ..mechanisms.candidate_search import Candidates
 from ..text.result_columns import spelled
 
 ANSWER = "answer"
@@ -76,6 +77,9 @@ def value_key(value: Value | None) -> str:
 
 def places_of(collection: Collection, words: Iterable[str]) -> ValuePlaces:
     """Return where values stand; a word that is no value may be several, with commas between."""
+    if isinstance(collection.domain, OpenStrings):
+        named = Candidates.from_texts(collection.domain, tuple(words))
+        return ValuePlaces(named.places, named.unreadable)
     table = _table(collection)
     places: list[int] = []
     unknown: list[str] = []
@@ -96,6 +100,8 @@ def no_value(collection: Collection, word: str, name: str = "values") -> QueryEr
     if isinstance(collection.domain, Cross):
         example = json.dumps(value_at(collection, 0), ensure_ascii=False)
         return QueryError(name, word, f"no such value: give objects such as {example}")
+    if isinstance(collection.domain, OpenStrings):
+        return QueryError(name, word, f"give strings of 1 to {MAX_LABEL} visible characters")
     table = _table(collection)
     near = get_close_matches(word, list(table), 3) if len(table) <= FEW else []
     some = near or list(table)[:3]
