@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from itertools import combinations
 
@@ -12,11 +13,58 @@ from veilcount_shared.report import Report
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import decode_binary, encode_verdicts
 
-from .devices import Attempt, DeviceLog
 from .population import QueuedReport
 from .server_verdicts import ServerVerdicts
 
 EARLY_SECONDS = 0.01  # two clocks are read one after the other
+DEVICE_TASK, DEVICE_LOG = "device-task", "device-log"  # names of what is saved
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceTask:
+    """The parameters of the process of real devices."""
+
+    url: str
+    collections: str
+    devices: int
+    seconds: float  # within which they record
+    jitter: float
+    seed: int
+    herd: bool = False  # whether all record at once
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One request of a device, with its outcome."""
+
+    device: int
+    at: float  # by the machine's monotonic clock
+    took: float
+    body: bytes
+    verdicts: tuple[str, ...]
+    delay: float = 0.0  # the seconds that the server requested
+    why: str = ""  # if it was not delivered
+    refused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FinalState:
+    """The final state of a device."""
+
+    device: int
+    held: Mapping[str, int]
+    drawn: int  # answers
+    left: bool  # whether all of it left
+    flushed: bool  # whether it had to be made to send
+    losses: Mapping[str, int]
+
+
+@dataclass(slots=True)
+class DeviceLog:
+    """The log of all real devices."""
+
+    attempts: list[Attempt] = field(default_factory=list)
+    ends: list[FinalState] = field(default_factory=list)
 
 
 def merge_device_log(

@@ -23,6 +23,7 @@ from veilcount_aggregator.store import open_store
 from veilcount_shared.wire import BINARY_TYPE, JSON_TYPE, MAX_BODY
 
 from ..aggregator.intake.test_decode import HOSTILE
+from ..processes import status
 from ..system.server import HOST, Server
 from ..system.test_serving import KNOWN, body, collection, counted, send
 
@@ -228,8 +229,7 @@ ROUNDS = 2
 
 def kilobytes(server: Server) -> int:
     (worker,) = server.workers()
-    status = Path(f"/proc/{worker}/status").read_text(encoding="ascii")
-    return int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1])
+    return status(worker, "VmRSS")
 
 
 def test_no_body_fills_the_memory_of_a_worker(server: Server) -> None:

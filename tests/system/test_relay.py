@@ -15,7 +15,7 @@ from threading import Thread
 
 import pytest
 import requests
-from bench.gateway import GARBAGE_BYTES, GARBAGE_CONNECTIONS, garbage, stopped
+from bench.gateway import GARBAGE_BYTES, GARBAGE_CONNECTIONS, garbage
 
 from veilcount_aggregator.operate.cli.main import run
 from veilcount_aggregator.records.definitions import load_catalog
@@ -31,6 +31,7 @@ from veilcount_shared.oblivious_http.key_config import KEY_PROBLEM, KeyConfig, d
 from veilcount_shared.wire import BINARY_TYPE, JSON_TYPE, MAX_BODY, encode_base64
 
 from ..client.device_fixtures import Device
+from ..processes import stopped
 from .server import Server, free_port, wait_until
 
 PEOPLE = 12

@@ -19,8 +19,10 @@ from veilcount_analysis.kinds.scope import Scope
 from veilcount_analysis.kinds.source import Tally
 from veilcount_analysis.kinds.values import Values
 from veilcount_analysis.mechanisms import estimate_shares
+from veilcount_analysis.query_params import params
 from veilcount_analysis.series.series import Series
 from veilcount_analysis.simulation import simulate
+from veilcount_analysis.simulation.simulated_figures import SimulationQuery
 from veilcount_shared import Collection
 
 from ..estimation.collection_fixtures import of_values, question
@@ -151,3 +153,20 @@ def test_what_a_kind_states_is_declared_and_has_a_panel(domain: str) -> None:
     assert set(series.facts) == set(kind.facts)
     assert {figure.kind for figure in figures} <= shown
     assert kind.panels[0].rows(figures)
+
+
+SIMULATIONS = list(dict.fromkeys(kind.simulation for kind in KINDS.values() if kind.simulation))
+
+
+@pytest.mark.parametrize("query", SIMULATIONS, ids=lambda query: query.subject)
+def test_a_simulation_needs_devices_and_refuses_the_options_of_other_kinds(
+    query: type[SimulationQuery],
+) -> None:
+    others = {param.name for simulation in SIMULATIONS for param in params(simulation)}
+
+    with pytest.raises(QueryError, match=r"^n = .*: give it once"):
+        query.parse({})
+    for option in sorted(others - {param.name for param in params(query)}):
+        with pytest.raises(QueryError, match=rf"^{option} = "):
+            query.parse({"n": ["10"], option: ["1"]})
+    assert query.parse({"n": ["10"]}).n == 10

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Generic, TypeVar
 
+from numpy.random import Generator
+
 from veilcount_shared import Collection
 
 from ..errors import QueryError
@@ -19,6 +21,8 @@ from ..estimation import LookCount, View
 from ..mechanisms import handler_of
 from ..mechanisms.handler import MechanismHandler
 from ..privacy.trust_models import Quantity
+from ..query_params import Parameters
+from ..simulation.simulated_figures import SimulatedFigures, SimulationQuery
 from .comparison import Comparison
 from .estimate_query import EstimateQuery
 from .headline import Headline
@@ -59,6 +63,9 @@ class Kind(ABC, Generic[D, T]):
     untested: ClassVar[str] = ""  # why there is no poisoning test
     measures_width: ClassVar[bool] = False  # adequacy by the widths of intervals instead of by n
     released_as: ClassVar[str] = "histogram"  # the central release that shows the same
+
+    #: the options of its simulation; None: there is none
+    simulation: ClassVar[type[SimulationQuery] | None] = None
 
     def __init__(self, collection: Collection) -> None:
         self.collection = collection
@@ -166,6 +173,10 @@ class Kind(ABC, Generic[D, T]):
         goal = GOAL * quantity.width if line is None else SIGNIFICANT
         of_shares = quantity.inputs is not None
         return ErrorModel(noise, quantity.sampling(None), goal, of_shares, self.figure, line)
+
+    def simulate(self, options: Parameters, generator: Generator) -> SimulatedFigures:
+        """Return the figures of a population that is drawn, with the truth."""
+        raise NotImplementedError(f"{type(self).__name__} has no simulation")
 
     # -- comparisons -------------------------------------------------------------------------------
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.random import Generator
 
+from veilcount_shared import SystemRandomSource
 from veilcount_shared.domain import Number
 
+from ..errors import QueryError
 from ..estimation import MeanEstimate, NoReports, poisoning_band
 from ..estimation.cdf import BucketHistogram
 from ..estimation.confidence_intervals import Counts, Floats
@@ -17,7 +21,11 @@ from ..estimation.range_queries import RangeEstimator
 from ..mechanisms import estimate_number
 from ..mechanisms.estimates import estimate_mean
 from ..privacy.trust_models.quantity import QUARTERS
-from ..query_params import parse_range
+from ..query_params import Parameters, parse_number, parse_range
+from ..simulation.local_vs_central import AnswersSimulation, compare_local_and_central
+from ..simulation.population import Population
+from ..simulation.simulated_figures import SimulatedFigures, SimulationQuery
+from ..simulation.true_values import TrueValues
 from .comparison import NUMBER, Comparison
 from .estimate_query import EstimateQuery
 from .headline import Headline, mean_text
@@ -29,6 +37,7 @@ from .source import Selection, Source, Tally
 from .time_ranges import TimeRange
 from .values import SHARES, UNLISTED
 
+POINTS = 64  # evenly spread over the range, of a simulated distribution
 QUANTILES = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 PARTS = 8  # of the range, whose shares are shown
 REMOVE = "this collection is of a number: remove it"
@@ -81,6 +90,7 @@ class Mean(SummedKind[Number]):
     rows = NUMBER_ROWS
     figure = "means"
     released_as = "mean"
+    simulation: ClassVar[type[SimulationQuery] | None] = AnswersSimulation
     untested = UNTESTED
     accepted_parameters: ClassVar[frozenset[str]] = frozenset({"view=smooth", "looks=every"})
     refused_parameters: ClassVar[Mapping[str, str]] = {
@@ -144,6 +154,28 @@ class Mean(SummedKind[Number]):
             looks=query.looks,
         )
 
+    def simulate(self, options: Parameters, generator: Generator) -> SimulatedFigures:
+        query, collection = AnswersSimulation.parse(options), self.collection
+        population = self.population(query.truth, query.n)
+        simulated = compare_local_and_central(collection, population, generator, query.level)
+        return simulated.figures(1, query.top, lambda _: "mean", of_shares=False)
+
+    def population(self, truth: TrueValues, n: int) -> Population:
+        """Return n devices that have these numbers; a distribution is of points of the range."""
+        step = (self.domain.high - self.domain.low) / (POINTS - 1)
+        points = np.array([self._input(self.domain.low + step * place) for place in range(POINTS)])
+        return truth.population(n, points, self._typed_input)
+
+    def _typed_input(self, word: str) -> int:
+        number = parse_number("truth", word)
+        if not self.domain.low <= number <= self.domain.high:
+            low, high = float(self.domain.low), float(self.domain.high)
+            raise QueryError("truth", word, f"give a number from {low:g} to {high:g}")
+        return self._input(number)
+
+    def _input(self, number: Fraction) -> int:
+        return self.domain.input(number, SystemRandomSource())  # unused for points of the grid
+
     def finer(self, histogram: BucketHistogram, query: EstimateQuery) -> tuple[Figure, ...]:
         """Return the figures of a distribution."""
         return tuple(_distribution(histogram))
@@ -161,6 +193,7 @@ class Distribution(Mean):
 
     name = "distribution"
     panels: ClassVar[tuple[Panel, ...]] = (MEAN, *BANDS)
+    simulation = None
     accepted_parameters: ClassVar[frozenset[str]] = frozenset({"view=smooth"})
     refused_parameters: ClassVar[Mapping[str, str]] = {
         **Mean.refused_parameters,

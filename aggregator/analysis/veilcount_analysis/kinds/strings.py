@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.random import Generator
 
 from veilcount_shared import Collection
 from veilcount_shared.domain import MAX_LABEL, OpenStrings
@@ -21,6 +22,9 @@ from ..estimation.open_strings import chance
 from ..mechanisms import estimate_shares, share_handler
 from ..mechanisms.candidate_search import MAX_CANDIDATES, Candidates, open_domain, open_handler
 from ..mechanisms.estimates import TermOptions
+from ..query_params import Parameters
+from ..simulation.simulated_figures import SimulatedFigures
+from ..simulation.string_search import StringsSimulation, simulate_strings
 from ..text import number_format
 from .comparison import OPEN_STRINGS, CommonValues, Comparison
 from .estimate_query import EstimateQuery
@@ -58,6 +62,7 @@ class Strings(SummedKind[OpenStrings]):
         "least_share": "share of a string that a test finds half of the time; null: no reports",
     }
     figure = "strings"
+    simulation = StringsSimulation
     accepted_parameters: ClassVar[frozenset[str]] = frozenset(
         {"view=smooth", "candidates", "discover", "values"}
     )
@@ -153,6 +158,9 @@ class Strings(SummedKind[OpenStrings]):
         named = candidates_of(self.domain, words, "values")
         there = Candidates.from_texts(open_domain(other), named.texts)
         return CommonValues(named.places, there.places, named.texts.__getitem__)
+
+    def simulate(self, options: Parameters, generator: Generator) -> SimulatedFigures:
+        return simulate_strings(self.collection, StringsSimulation.parse(options), generator)
 
     @property
     def line(self) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.random import Generator
 
 from veilcount_shared.domain import Boolean
 from veilcount_shared.schedule import period_end
@@ -15,6 +16,9 @@ from ..estimation.estimator import IntervalTarget
 from ..estimation.results import IntervalTerms, estimate_frequencies
 from ..estimation.trend import TrendEstimator
 from ..mechanisms.trend import trend_handler
+from ..query_params import Parameters
+from ..simulation.changing_states import TrendSimulation, simulate_trend
+from ..simulation.simulated_figures import SimulatedFigures
 from .estimate_query import EstimateQuery
 from .headline import Headline, shares_headline
 from .kind import Kind
@@ -51,6 +55,10 @@ class Trend(Kind[Boolean, Newest]):
         "looks=every": "the intervals of a trend hold at one planned look: looks=one",
     }
     measures_width = True  # its figures are of some of the reports
+    simulation = TrendSimulation
+
+    def simulate(self, options: Parameters, generator: Generator) -> SimulatedFigures:
+        return simulate_trend(self.collection, TrendSimulation.parse(options), generator)
 
     def headline(
         self, figures: Sequence[Figure], facts: Mapping[str, Any], *, leads: bool

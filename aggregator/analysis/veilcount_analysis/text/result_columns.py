@@ -131,6 +131,11 @@ def named(column: str, value: object) -> Row:
     return {column: spelled(value)} | parts
 
 
+def row_name(value: object) -> str:
+    """Return what a row of a result is about: a value, or the mean."""
+    return "the mean" if value is None else value_name(value)
+
+
 def table(answer: Document) -> Iterator[Row]:
     """Yield a row for each figure of an estimate."""
     segments = ", ".join(f"{name}:{value}" for name, value in answer["segments"].items())

@@ -13,7 +13,7 @@ import pytest
 from veilcount_aggregator.intake.decode import DecodedBody
 from veilcount_aggregator.operate.demo.campaign import Campaign, Question
 from veilcount_aggregator.operate.demo.deployment import DemoClock
-from veilcount_aggregator.operate.demo.population import DemoUsers, TrueAnswers, true_answers
+from veilcount_aggregator.operate.demo.population import DemoUsers, TrueAnswers, draw_answers
 from veilcount_aggregator.operate.demo.simulated_devices import SimulatedReports, draw_secrets
 from veilcount_shared import Collection, SystemRandomSource, load_collections, schedule
 from veilcount_shared.report import Report
@@ -29,7 +29,7 @@ ALL = sorted(CAMPAIGN.collections)
 
 @cache
 def truth(name: str) -> TrueAnswers:
-    return true_answers(PEOPLE, CAMPAIGN.collections[name], CAMPAIGN)
+    return draw_answers(PEOPLE, CAMPAIGN.collections[name], CAMPAIGN, np.random.default_rng(4))
 
 
 @cache

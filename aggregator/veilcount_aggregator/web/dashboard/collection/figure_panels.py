@@ -10,11 +10,13 @@ from veilcount_analysis.kinds.kind import Kind
 from veilcount_analysis.kinds.panels import Form, Panel
 from veilcount_analysis.kinds.results import Figure
 from veilcount_analysis.text import number_format
+from veilcount_analysis.text.number_format import fake_share, level
 from veilcount_analysis.text.result_columns import value_name
+from veilcount_analysis.text.utc_days import days
 
 from ....queries.estimate_schema import EstimateResult, RangeResult, SeriesResult
 from ..charts import SMALL, Axis, Chart, LinePlot, Lines, Part
-from ..formatting import days, fake_share, level, short_number, short_percent
+from ..formatting import short_number, short_percent
 from ..pages import Content
 from ..scales import Scale
 from ..svg import DotPlot, DotRow

@@ -16,6 +16,7 @@ from veilcount_analysis.kinds.registry import kind_of
 from veilcount_analysis.kinds.results import Figure
 from veilcount_analysis.query_params import Parameters
 from veilcount_analysis.series.series import Series
+from veilcount_analysis.text.utc_days import days
 from veilcount_shared.collection import Model
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import JSON_TYPE
@@ -27,7 +28,6 @@ from ....queries.export import CSV_TYPE, WRITERS
 from ...api.json_io import respond
 from ...api.problems import refusal
 from ..collection_status import collection_status
-from ..formatting import days
 from ..overview import REASONS
 from ..pages import Content, Context, page, render
 from .date_presets import date_presets, time_before

@@ -15,12 +15,14 @@ from veilcount_analysis.kinds.panels import Panel
 from veilcount_analysis.kinds.registry import KINDS_BY_NAME, kind_of
 from veilcount_analysis.kinds.results import Figure
 from veilcount_analysis.series.series import Series
+from veilcount_analysis.text.number_format import level
 from veilcount_analysis.text.result_columns import spelled, value_name
+from veilcount_analysis.text.utc_days import day, days
 
 from ....queries import EstimateQuery, EstimateResult, GroupBy, Snapshot, estimate
 from ....queries.estimate_schema import RangeResult, SeriesResult
 from ..charts import SMALL, Axis, Chart, LinePlot, Lines, Part
-from ..formatting import day, days, level, short_number, short_percent
+from ..formatting import short_number, short_percent
 from .url_state import DRAWN, ParameterDict, ShownQuery, changed
 
 MIN_TIME_RANGES = 2  # of a line

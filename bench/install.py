@@ -9,13 +9,12 @@ from importlib.metadata import Distribution, distributions
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from .separate import ROOT
 from .table import Row, Table
 
-ROOT = Path(__file__).parents[1]
 MOST = 404.0  # MB of the default install of the aggregator
 PROJECTS = (".", "aggregator/analysis", "aggregator")
 EXTRAS = ("", "reader", "aggregator", "central", "arrow")
-COLUMNS = {"install": "", "MB": ".1f", "most": ".0f", "met": ""}
 
 
 def run(*, quick: bool) -> Table:
@@ -27,7 +26,7 @@ def run(*, quick: bool) -> Table:
             subprocess.run([*build, "--out-dir", folder, project], cwd=ROOT, check=True)
         subprocess.run(["uv", "--quiet", "venv", folder / "venv"], check=True)
         rows = list(_rows(folder / "venv", folder))
-    return Table("install", COLUMNS, rows, ("An extra is what it adds to the install above it.",))
+    return Table("install", rows, ("An extra is what it adds to the install above it.",))
 
 
 def _rows(venv: Path, wheels: Path) -> Iterator[Row]:
