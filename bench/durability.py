@@ -199,4 +199,4 @@ def _promotion(folder: Path, query: str, seed: int) -> tuple[int, int]:
 
 def _uncounted(store: Store, heard: Sequence[Rows]) -> int:
     codes = (store.commit([row_reports(who)], {})[0] for who in heard)
-    return sum(int((each == COUNTED).sum()) for each in codes)
+    return sum(int((code == COUNTED).sum()) for code in codes)

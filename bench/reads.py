@@ -54,10 +54,10 @@ class Devices:
         self.seconds, self.failed = [], 0
         ends = time.monotonic() + during
         threads = [threading.Thread(target=self._send, args=(ends,)) for _ in range(DEVICES)]
-        for each in threads:
-            each.start()
-        for each in threads:
-            each.join()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
 
     def _send(self, ends: float) -> None:
         with requests.Session() as session:

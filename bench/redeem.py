@@ -75,7 +75,7 @@ class Intake:
     def __init__(self, folder: Path) -> None:
         self._signer = rsa.generate_private_key(65537, 2048)
         signers = self._signer, rsa.generate_private_key(65537, 2048)  # each period has its own
-        keys = [encode_key(PublicKey(each.public_key().public_numbers().n)) for each in signers]
+        keys = [encode_key(PublicKey(signer.public_key().public_numbers().n)) for signer in signers]
         start = datetime.now(UTC).date().replace(day=1)
         until = (start + timedelta(days=62)).replace(day=1)  # two months
         common = COMMON.format(start=start, until=until)

@@ -130,8 +130,10 @@ class Found:
     ) -> Found:
         """Look through what devices were answered."""
         answers = [answer for device in devices for answer in device.answers]
-        later = [each.received for each in answers if each.accepted and each.received > ended]
-        struck = [each for each in answers if each.received > begun and each.sent < ended]
+        later = [
+            answer.received for answer in answers if answer.accepted and answer.received > ended
+        ]
+        struck = [answer for answer in answers if answer.received > begun and answer.sent < ended]
         return cls(health, struck, min(later, default=ended) - ended)
 
     @property

@@ -109,7 +109,7 @@ class Requests:
         self._listed = self._web.get(f"/v1/token-keys/{theme.fingerprint}").data
         texts = json.loads(self._listed)["keys"]
         keys = [parse_key(urlsafe_b64decode(key + "=" * (-len(key) % 4))) for key in texts]
-        slots = [SlotSecret(bytes(32), theme.fingerprint, each, 0) for each in range(MONTHS)]
+        slots = [SlotSecret(bytes(32), theme.fingerprint, number, 0) for number in range(MONTHS)]
         self._blinded = [each.blind(key).blinded for each, key in zip(slots, keys, strict=True)]
         self._accounts = count()
 

@@ -82,15 +82,15 @@ def merge_device_log(
     everyone = list(queued_reports)
     whole = ServerVerdicts(everyone, verdicts.replies, verdicts.silences, verdicts.refusals)
     places: dict[Report, int] = {}
-    for each in device_log.attempts:
-        reports = decode_binary(each.body).reports
-        for report, reply in zip(reports, _replies(each, len(reports)), strict=True):
+    for attempt in device_log.attempts:
+        reports = decode_binary(attempt.body).reports
+        for report, reply in zip(reports, _replies(attempt, len(reports)), strict=True):
             if report not in places:
                 collection = by_fingerprint[report.fingerprint]
                 places[report] = len(everyone)
-                value = held[each.device][collection.name]
+                value = held[attempt.device][collection.name]
                 everyone.append(QueuedReport(collection, (report,), (value,)))
-            status = HTTPStatus.BAD_REQUEST if each.refused else HTTPStatus.OK
+            status = HTTPStatus.BAD_REQUEST if attempt.refused else HTTPStatus.OK
             whole.add_reply(places[report], reply, status)
     return whole
 
@@ -120,9 +120,9 @@ def broken(device_log: DeviceLog) -> Iterator[str]:
 def _acknowledged(device_log: DeviceLog) -> set[Report]:
     return {
         report
-        for each in device_log.attempts
-        if each.verdicts
-        for report in decode_binary(each.body).reports
+        for attempt in device_log.attempts
+        if attempt.verdicts
+        for report in decode_binary(attempt.body).reports
     }
 
 
@@ -134,10 +134,10 @@ def _early(device_log: DeviceLog) -> Iterator[bool]:
     """
     flushed = {end.device for end in device_log.ends if end.flushed}
     attempts: defaultdict[tuple[str, bytes], list[Attempt]] = defaultdict(list)
-    for each in device_log.attempts:
-        reports = decode_binary(each.body).reports
-        if reports and each.device not in flushed:
-            attempts[reports[0].fingerprint, reports[0].pseudonym].append(each)
+    for attempt in device_log.attempts:
+        reports = decode_binary(attempt.body).reports
+        if reports and attempt.device not in flushed:
+            attempts[reports[0].fingerprint, reports[0].pseudonym].append(attempt)
     for of_one in attempts.values():
         for before, after in combinations(sorted(of_one, key=lambda each: each.at), 2):
             reply = before.at + before.took

@@ -126,7 +126,7 @@ def _draw_workload(plan: Plan, now: datetime) -> Workload:
     return Workload(
         collections,
         queued_reports,
-        Assignment([each.body for each in queued_reports], sends, terms),
+        Assignment([queued_report.body for queued_report in queued_reports], sends, terms),
     )
 
 
@@ -244,7 +244,8 @@ def _fault_report(
     first = min((end for end, _ in after), default=window.over)
     caught_up = max((end for end, body in after if body in vain), default=window.over)
     delivered = max(
-        (each.at + each.took for each in device_log.attempts if each.verdicts), default=None
+        (attempt.at + attempt.took for attempt in device_log.attempts if attempt.verdicts),
+        default=None,
     )
     before, meanwhile = _rates(window, [end for end, _ in ends], min(request_log.at))
     return FaultReport(

@@ -110,13 +110,13 @@ class RedisCluster:
 
     @property
     def _all(self) -> list[RedisServer]:
-        return [*self.nodes, *(each for followers in self.replicas for each in followers)]
+        return [*self.nodes, *(follower for followers in self.replicas for follower in followers)]
 
     def _have_followed(self, node: RedisServer, followers: list[RedisServer]) -> None:
         name = node.ask("CLUSTER", "MYID")
         assert isinstance(name, bytes)
-        for each in followers:
-            each.ask("CLUSTER", "REPLICATE", name.decode())
+        for follower in followers:
+            follower.ask("CLUSTER", "REPLICATE", name.decode())
         wait_until(lambda: node.replicas() >= len(followers), 30)
 
     def _agrees(self, node: RedisServer) -> bool:

@@ -169,5 +169,5 @@ def test_a_ratio_is_that_of_the_numbers_shown(faces: Faces, name: str) -> None:
     found = re.search(r"needs (\S+) times the people .*? n = (\S+); .*? n = (\S+)\. ", text)
 
     assert found is not None
-    times, curator, local = (each.replace(",", "") for each in found.groups())
+    times, curator, local = (group.replace(",", "") for group in found.groups())
     assert significant(int(local) / int(curator), 2).replace(",", "") == times

@@ -129,8 +129,8 @@ def test_it_began_four_months_ago_and_ends_in_the_future(day: date) -> None:
     assert (made.start.day, months) == (1, 4)
     assert made.until > day
     assert made.day(made.days - 1) == day
-    assert {each.start for each in made.collections.values()} == {made.start}
-    assert {each.until for each in made.collections.values()} == {made.until}
+    assert {collection.start for collection in made.collections.values()} == {made.start}
+    assert {collection.until for collection in made.collections.values()} == {made.until}
 
 
 def test_a_device_reads_the_file_as_the_demo_does(tmp_path: Path) -> None:

@@ -241,4 +241,4 @@ def test_a_logarithmic_axis_reaches_from_tick_to_tick(
 
     assert [text for _, text in drawn.ticks or ()] == ticks
     assert drawn.ends is not None
-    assert all(drawn.ends[0] < each < drawn.ends[1] for each in figures if each)
+    assert all(drawn.ends[0] < figure < drawn.ends[1] for figure in figures if figure)

@@ -55,7 +55,7 @@ def test_two_numbers_give_the_third_in_a_sentence(
     assert page.status == 200
     assert sentence in page.text
     assert page.text.count(" computed ") == 1
-    for name, value in (each.split("=") for each in query.split("&")):
+    for name, value in (part.split("=") for part in query.split("&")):
         assert page.field(name).replace(",", "") == value
 
 
