@@ -80,8 +80,8 @@ dark.plot()
 
 # %%
 months = dark.to_pandas()
-closed = months[~months["open_period"] & (months["value"] == "true")]
-closed[["from", "n", "frequency", "low", "high"]]
+closed = months[~months["open_period"] & (months["of"] == "true")]
+closed[["from", "n", "figure", "low", "high"]]
 
 # %% [markdown]
 # ## A long list
@@ -93,7 +93,7 @@ closed[["from", "n", "frequency", "low", "high"]]
 # %%
 trails = reader.estimate("trail").to_pandas()
 wanted = trails[trails["simultaneous_low"] > 0]
-wanted[["value", "frequency", "low", "high", "simultaneous_low"]]
+wanted[["of", "figure", "low", "high", "simultaneous_low"]]
 
 # %% [markdown]
 # ## A number
@@ -116,7 +116,7 @@ walks.plot()
 # %%
 first = taps.to_pandas().iloc[0]
 by_hand = (first["count"] / first["n"] - first["Q"]) / (first["P"] - first["Q"])
-by_hand, first["frequency"]
+by_hand, first["figure"]
 
 # %% [markdown]
 # ## Keeping the figures

@@ -9,13 +9,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
 import pytest
 
-from veilcount_aggregator.queries.estimate_schema import MeanRow, ShareRow
 from veilcount_aggregator.records.api_keys import Role
-from veilcount_aggregator.web.dashboard.headline import mean_headline, share_headline
-from veilcount_analysis.text.number_format import figure, interval, significant
+from veilcount_analysis.kinds.headline import mean_text, share_text
+from veilcount_analysis.kinds.results import Figure
+from veilcount_analysis.text.number_format import (
+    figure,
+    interval,
+    number_interval,
+    precise,
+    significant,
+)
 from veilcount_reader import Reader
 
 from ..browser.browser_population import NOW, stock
@@ -83,9 +88,9 @@ def faces(stocked: tuple[Deployment, str, str], typed: Type) -> Faces:
 @pytest.mark.parametrize("name", SHARES)
 def test_a_share_has_the_same_interval_on_every_face(faces: Faces, name: str) -> None:
     series = faces.api(name)["series"][0]
-    found = series["time_ranges"][-1]
-    rows = found["values"]
-    ends = [(row["frequency"], row["low"], row["high"]) for row in rows]
+    found = series["ranges"][-1]
+    rows = [row for row in found["figures"] if row["kind"] == "share"]
+    ends = [(row["figure"], row["low"], row["high"]) for row in rows]
     sheet = list(csv.DictReader(io.StringIO(faces.api(name, "text/csv"))))
     read = Reader(faces.url, faces.key).estimate(name, **faces.query(name))
     page, printed = faces.visitor.get(f"/collections/{name}").text, faces.command(name)
@@ -93,48 +98,57 @@ def test_a_share_has_the_same_interval_on_every_face(faces: Faces, name: str) ->
         (figure(share, of_shares=True), interval(low, high, of_shares=True))
         for share, low, high in ends
     ]
-    listed = written[: series["stand_out"]]  # of a long list those above the noise line
+    listed = written[: series["facts"]["stand_out"]]  # of a long list those above the noise line
 
     assert [
-        tuple(float(row[each]) for each in ("frequency", "low", "high"))
+        tuple(float(row[each]) for each in ("figure", "low", "high"))
         for row in sheet
         if row["kind"] == "share"
     ] == ends
-    assert sorted(zip(read.frequency, read.low, read.high, strict=True)) == sorted(ends)
+    assert sorted(zip(read.figure, read.low, read.high, strict=True)) == sorted(ends)
     assert [each for each in listed if " ".join(each) not in page] == []
     assert [each for each in written if " ".join(each) not in printed] == []
     if found["usable"]:
-        yes = [row for row in rows if row["value"] is True]
-        largest = yes or sorted(rows, key=lambda row: -row["frequency"])
-        headline = share_headline(msgspec.convert(largest[0], ShareRow))
+        yes = [row for row in rows if row["of"] is True]
+        largest = yes or sorted(rows, key=lambda row: -row["figure"])
+        headline = share_text(Figure(**largest[0]))
         assert headline in page
         assert headline in faces.visitor.get("/").text
 
 
 @pytest.mark.parametrize("name", NUMBERS)
 def test_a_mean_has_the_same_interval_on_every_face(faces: Faces, name: str) -> None:
-    row = faces.api(name)["series"][0]["time_ranges"][-1]["mean"]
-    ends = (row["mean"], row["low"], row["high"])
+    row = faces.api(name)["series"][0]["ranges"][-1]["figures"][0]
+    ends = (row["figure"], row["low"], row["high"])
     sheet = csv.DictReader(io.StringIO(faces.api(name, "text/csv")))
     read = Reader(faces.url, faces.key).estimate(name, **faces.query(name))
-    headline = mean_headline(msgspec.convert(row, MeanRow))
-    mean, low, high = (figure(end, of_shares=False) for end in ends)
+    headline = mean_text(Figure(**row))
+    mean, interval = precise(*ends), number_interval(*ends[1:])
 
     assert [
-        tuple(float(each[name]) for name in ("number", "low", "high"))
+        tuple(float(each[name]) for name in ("figure", "low", "high"))
         for each in sheet
         if each["kind"] == "mean"
     ] == [ends]
-    assert (read.mean, *read.low, *read.high) == ends
-    assert f"mean {mean} {low} to {high}" in faces.command(name)
+    assert (*read.figure, *read.low, *read.high) == ends
+    assert f"Mean {mean} {interval}" in faces.command(name)
     assert headline in faces.visitor.get(f"/collections/{name}").text
     assert headline in faces.visitor.get("/").text
+
+
+def test_the_command_prints_each_panel_of_a_distribution_under_its_title(faces: Faces) -> None:
+    printed = faces.command("size")
+    titles = ("The mean", "Shares of the parts of the range", "Quantiles figure band")
+    places = [printed.index(title) for title in titles]
+
+    assert places == sorted(places)
+    assert re.search(r" 50\.00% [\d.]+ [\d.]+ to [\d.]+ ", printed)
 
 
 @pytest.mark.parametrize("name", ["opened", "quiet"])
 def test_too_few_reports_are_a_verdict_before_any_figure(faces: Faces, name: str) -> None:
     """Figures are shown on request: unfolded on the page, by an option of the command."""
-    found = faces.api(name)["series"][0]["time_ranges"][-1]
+    found = faces.api(name)["series"][0]["ranges"][-1]
     read = Reader(faces.url, faces.key).estimate(name)
     page = faces.visitor.get(f"/collections/{name}")
     without = faces.typed("estimate", name, "--url", faces.url, "--key", faces.key).out

@@ -47,7 +47,7 @@ def test_estimates_are_drawn_and_options_and_dates_change_the_address_and_the_dr
     assert browser.all(".verdict time")[0].get_attribute("datetime") == "2026-09-01"
     rows = csv.DictReader(browser.run(FETCH).splitlines())
     shares = sorted(
-        (f"{float(row['frequency']):.2%}" for row in rows), key=lambda each: -float(each[:-1])
+        (f"{float(row['figure']):.2%}" for row in rows), key=lambda each: -float(each[:-1])
     )
     assert browser.texts("section.figures .dots td:nth-child(3)") == shares
     assert browser.audit() == []

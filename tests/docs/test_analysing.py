@@ -57,9 +57,9 @@ def test_its_decisions_are_those_of_the_true_answers(
     on_list, on_map = (np.bincount(part.values)[NEARBY] / len(part) for part in screens)
 
     assert found["map_stays"] is bool(on_map - on_list > found["least"]) is True
-    assert found["wanted"]["value"].iloc[0] == TRAILS[np.bincount(trails.values).argmax()]
-    assert found["by_hand"] == pytest.approx(found["first"]["frequency"])
-    assert found["closed"]["frequency"].is_monotonic_increasing
+    assert found["wanted"]["of"].iloc[0] == TRAILS[np.bincount(trails.values).argmax()]
+    assert found["by_hand"] == pytest.approx(found["first"]["figure"])
+    assert found["closed"]["figure"].is_monotonic_increasing
     assert not found["closed"]["open_period"].any()
 
 
@@ -84,7 +84,7 @@ def test_it_writes_a_file_and_spends_nothing(ran: tuple[dict[str, Any], DemoResu
     written = pd.read_parquet(Path("first_tap.parquet"))
     budget = found["reader"].releases("way_there_central").remaining()
 
-    assert written["value"].tolist() == found["taps"].value
+    assert written["of"].tolist() == found["taps"].of
     assert budget.equals(found["budget"])
     assert "spends epsilon 0.5" in found["price"]
     assert len(plt.get_fignums()) == 3

@@ -75,26 +75,26 @@ def test_an_estimate_is_a_table(reader: Reader) -> None:
     estimate = reader.estimate("theme", by="month", from_="2026-11-01")
     frame = estimate.to_pandas()
 
-    assert list(frame["value"]) == ["dark", "system", "light", "light", "system", "dark"]
+    assert list(frame["of"]) == ["dark", "system", "light", "light", "system", "dark"]
     assert list(frame["n"]) == [4000] * 6
     assert frame["from"].iloc[0] == pd.Timestamp("2026-11-01")
     assert set(frame["epsilon_user"]) == {"24"}
-    assert (frame["low"] < frame["frequency"]).all()
-    assert frame["frequency"].dtype == np.float64
-    assert frame["number"].isna().all()
+    assert (frame["low"] < frame["figure"]).all()
+    assert frame["figure"].dtype == np.float64
+    assert frame["at"].isna().all()
 
 
 def test_its_arrays_are_of_the_last_time_range_of_the_newest_series(reader: Reader) -> None:
     estimate = reader.estimate("theme", by="month", level=0.99)
     last = estimate.to_pandas().tail(3)
 
-    assert estimate.value == list(last["value"])
-    assert last["frequency"].is_monotonic_decreasing
-    for name in ("frequency", "low", "high"):
+    assert estimate.of == list(last["of"])
+    assert last["figure"].is_monotonic_decreasing
+    for name in ("figure", "low", "high"):
         assert getattr(estimate, name).tolist() == last[name].tolist()
     assert (estimate.n, estimate.level, estimate.collection) == (4000, 0.99, "theme")
     assert estimate.epsilon == {"event": "2", "day": "2", "user": "24", "adjacency": "substitute"}
-    assert (estimate.unit, estimate.mean) == ("month", None)
+    assert estimate.unit == "month"
     assert estimate.estimand == "of the population that could have been asked"
 
 
@@ -102,7 +102,7 @@ def test_numbers_have_a_mean(reader: Reader) -> None:
     estimate = reader.estimate("spread")
     frame = estimate.to_pandas()
 
-    assert estimate.mean is not None
+    assert estimate.of == [None]
     assert estimate.low[0] < 50 < estimate.high[0]
     assert frame["kind"].value_counts().to_dict() == {
         "curve": 257,
@@ -116,8 +116,8 @@ def test_arrow_and_pandas_hold_the_same(reader: Reader) -> None:
     estimate = reader.estimate("plan")
     table = estimate.to_arrow()
 
-    assert table.column("value.plan").to_pylist() == ["paid", "free"] * 2
-    assert table.column("frequency").to_pylist() == estimate.to_pandas()["frequency"].tolist()
+    assert table.column("of.plan").to_pylist() == ["paid", "free"] * 2
+    assert table.column("figure").to_pylist() == estimate.to_pandas()["figure"].tolist()
     assert table.column_names == list(estimate.to_pandas().columns)
 
 
@@ -126,10 +126,10 @@ def test_values_of_python_become_parameters(reader: Reader) -> None:
     estimate = reader.estimate("plan", values=[{"answer": "dark", "plan": "paid"}])
     empty = reader.estimate("once", values=[1, 2])
 
-    assert estimate.value == [{"answer": "dark", "plan": "paid"}]
-    assert (empty.value, empty.n) == ([1, 2], 0)
-    assert np.isnan(empty.frequency).all()
-    assert empty.to_pandas()["frequency"].isna().all()
+    assert estimate.of == [{"answer": "dark", "plan": "paid"}]
+    assert (empty.of, empty.n) == ([1, 2], 0)
+    assert np.isnan(empty.figure).all()
+    assert empty.to_pandas()["figure"].isna().all()
     assert spelled(argument=True) == ["true"]
     assert spelled(pd.Timestamp("2026-11-01")) == spelled(date(2026, 11, 1)) == ["2026-11-01"]
     assert (spelled(None), spelled(Fraction(1, 2)), spelled(Fraction(3))) == ([], ["0.5"], ["3"])
@@ -139,11 +139,11 @@ def test_all_values_of_a_large_domain_are_there_the_largest_share_first(reader: 
     """700 values are seven pages of the endpoint."""
     frame = reader.estimate("word", to="2026-11-30").to_pandas()
 
-    assert sorted(frame["value"]) == sorted(f"w{place}" for place in range(WORDS))
-    assert frame["value"].iloc[0] == "w7"
-    assert frame["frequency"].is_monotonic_decreasing
-    assert reader.estimate("word", top=2).value[0] == "w7"
-    assert len(reader.estimate("word", size=5).value) == 5
+    assert sorted(frame["of"]) == sorted(f"w{place}" for place in range(WORDS))
+    assert frame["of"].iloc[0] == "w7"
+    assert frame["figure"].is_monotonic_decreasing
+    assert reader.estimate("word", top=2).of[0] == "w7"
+    assert len(reader.estimate("word", size=5).of) == 5
 
 
 def test_pages_of_different_moments_are_never_put_together(
@@ -164,7 +164,7 @@ def test_pages_of_different_moments_are_never_put_together(
     before = reader.estimate("word", values=["w1"]).n
     requests.clear()
     estimate = reader.estimate("word")
-    assert (estimate.n, len(estimate.value)) == (before + arriving, WORDS)
+    assert (estimate.n, len(estimate.of)) == (before + arriving, WORDS)
 
     requests.clear()
     arriving = 100
@@ -177,24 +177,17 @@ def test_frames_of_one_kind_are_tidy(reader: Reader) -> None:
     common = ["collection", "series", "from", "to", "n", "usable"]
     spread = reader.estimate("spread")
     theme = reader.estimate("theme", by="month", from_="2026-11-01")
-    for kind, columns in {
-        "mean": ["mean", "low", "high", "fake_low", "fake_high"],
-        "spread": ["above", "share"],
-        "cdf": ["at", "share", "low", "high"],
-        "quantile": ["share", "number", "low", "high"],
-    }.items():
+    figure = ["kind", "of", "at", "figure", "low", "high", "fake_low", "fake_high"]
+    figure += ["answers", "count", "simultaneous_low", "simultaneous_high"]
+    for kind in ("mean", "bucket", "curve", "quantile"):
         frame = spread.to_pandas(kind)
-        assert list(frame.columns) == [*common, *columns] == spread.to_polars(kind).columns
+        assert list(frame.columns) == [*common, *figure] == spread.to_polars(kind).columns
         assert len(frame) == len(spread.to_polars(kind)) > 0
     shares = theme.to_pandas("share")
-    assert list(shares.columns) == [
-        *common,
-        *["value", "share", "low", "high", "reports", "fake_low", "fake_high"],
-    ]
-    assert shares["share"].tolist() == theme.to_polars("share")["share"].to_list()
+    assert shares["figure"].tolist() == theme.to_polars("share")["figure"].to_list()
     assert theme.to_polars()["from"].dtype == pl.Date
-    assert "value.plan" in reader.estimate("plan").to_pandas("share").columns
-    with pytest.raises(ValueError, match="give one of share, mean, spread, cdf, quantile"):
+    assert "of.plan" in reader.estimate("plan").to_pandas("share").columns
+    with pytest.raises(ValueError, match="kind = 'shares': the result has share"):
         theme.to_pandas("shares")
 
 
@@ -222,7 +215,7 @@ def test_drawings_show_each_figure_with_its_interval(reader: Reader) -> None:
     axes = estimate.plot()
     (whiskers,) = axes.collections
     drawn = [(low, high) for (low, _), (high, _) in whiskers.get_segments()]
-    assert [label.get_text() for label in axes.get_yticklabels()] == estimate.value
+    assert [label.get_text() for label in axes.get_yticklabels()] == estimate.of
     assert drawn == list(zip(estimate.low, estimate.high, strict=True))
 
     panels = reader.estimate("theme", by="month", from_="2026-11-01").plot()
@@ -338,14 +331,12 @@ from veilcount_reader import Estimate, Reader
 Reader("http://127.0.0.1:1", "key")
 time_range = {"from": "2026-12-01", "to": "2026-12-31", "open_period": False, "n": 0,
     "first_period": 0, "last_period": 0,
-    "usable": False, "estimand": "", "contributions": 1, "values": [], "leader": None,
-    "absent": None, "mean": None, "spread": None}
-series = {"fingerprint": "f", "question": "?", "unit": "day", "counts": "answers", "P": None,
-    "Q": None,
-    "epsilon": {"event": "1", "day": "1", "user": "1"}, "time_ranges": [time_range]}
+    "usable": False, "estimand": "", "contributions": 1, "figures": [], "bands": ""}
+series = {"fingerprint": "f", "question": "?", "unit": "day", "counts": "answers", "facts": {},
+    "epsilon": {"event": "1", "day": "1", "user": "1"}, "ranges": [time_range]}
 empty = Estimate({"collection": "c", "level": 0.95, "view": "raw",
-    "looks": "one", "fakes": 0.01, "series": [series]})
-assert empty.frequency.shape == (0,)
+    "looks": "one", "fakes": 0.01, "segments": {}, "series": [series]})
+assert empty.figure.shape == (0,)
 for table in (empty.to_pandas, empty.to_polars, empty.to_arrow, empty.plot):
     try:
         table()

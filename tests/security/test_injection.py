@@ -113,7 +113,7 @@ def test_no_cell_is_run_by_a_spreadsheet_and_numbers_stay(deployed: Deployment) 
     deployed.push(SHEET)
     quoted = {f"'{each}" for each in FORMULAS}
     for rows in cells(deployed, "formulas"):
-        assert {row["value"] for row in rows if row["kind"] == "share"} == quoted
+        assert {row["of"] for row in rows if row["kind"] == "share"} == quoted
         assert {row["question"] for row in rows} == {"'=1+1"}
     for rows in cells(deployed, "below"):
         lows = [row["low"] for row in rows if row["kind"] == "quantile"]

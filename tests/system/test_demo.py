@@ -82,8 +82,8 @@ def shares(
     """Return both ends of the interval of every value; together they hold at the level."""
     size = series(result, name).collection.domain.size
     parsed = EstimateQuery(level=1 - (1 - level) / size, size=size, **query)
-    (found,) = estimate(result.snapshot, name, parsed).series[0].time_ranges
-    return np.array([row.low for row in found.values]), np.array([row.high for row in found.values])
+    (found,) = estimate(result.snapshot, name, parsed).series[0].ranges
+    return tuple(np.array([row.interval for row in found.figures]).T)
 
 
 def test_every_report_is_counted_once_in_the_period_of_its_answer(result: DemoResult) -> None:
@@ -132,13 +132,13 @@ def test_the_truth_of_the_other_home_screen_lies_outside(result: DemoResult) -> 
 def test_the_mean_of_a_number_lies_in_its_interval(result: DemoResult) -> None:
     """It misses once in a million runs; the mean of hikes alone is far outside."""
     estimated = estimate(result.snapshot, Question.WALK_MINUTES, EstimateQuery(level=LEVEL))
-    (found,) = estimated.series[0].time_ranges
+    (found,) = estimated.series[0].ranges
     truth = result.truth(Question.WALK_MINUTES).values
 
     assert found.n == len(truth)
-    assert found.mean is not None
-    assert found.mean.low <= truth.mean() <= found.mean.high
-    assert not found.mean.low <= truth[truth > 150].mean() <= found.mean.high
+    low, high = found.figures[0].interval
+    assert low <= truth.mean() <= high
+    assert not low <= truth[truth > 150].mean() <= high
 
 
 def test_the_histogram_of_spent_slots_is_the_true_one(result: DemoResult) -> None:

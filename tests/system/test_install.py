@@ -219,7 +219,7 @@ def test_it_counts_and_estimates(install: Install, server: Server, admin_key: st
     printed = install.veilcount("estimate", "autosave", "--json")
 
     assert sent.json() == COUNTED
-    assert json.loads(printed.stdout)["series"][0]["time_ranges"][0]["n"] == 1
+    assert json.loads(printed.stdout)["series"][0]["ranges"][0]["n"] == 1
 
 
 @pytest.mark.parametrize("dry_run", [True, False])

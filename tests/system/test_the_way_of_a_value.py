@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from veilcount_aggregator.queries.estimate_schema import SeriesEstimate
+from veilcount_aggregator.queries.estimate_schema import SeriesResult
 from veilcount_analysis import estimate
 from veilcount_analysis.estimation import ShareEstimates
 from veilcount_client.testing import SeededRandomSource
@@ -88,16 +88,15 @@ def test_strings_and_several_numbers_take_the_same_way(tmp_path: Path) -> None:
                 assert set(deployed.verdicts(*sent[first : first + BATCH])) == {Verdict.COUNTED}
         named = queried(deployed, "tag", candidates=["todo", "draft", "never"], level="0.999999")
         numbers = queried(deployed, "work", level="0.999999")
-    found = {row.value: row for row in named.time_ranges[0].values}
-    figures = {(row.kind, *row.of): row for row in numbers.time_ranges[0].moments}
-    correlation = figures["correlation", "age", "hours"]
+    found = {str(row.of): row.interval for row in named.ranges[0].figures}
+    figures = {(row.kind, row.of): row.interval for row in numbers.ranges[0].figures}
+    low, _ = figures["correlation", "age, hours"]
 
     assert list(found) == ["todo", "draft"]
-    assert found["todo"].low < 0.6 < found["todo"].high
-    assert correlation.low is not None
-    assert correlation.low > 0.5
+    assert found["todo"][0] < 0.6 < found["todo"][1]
+    assert low > 0.5
 
 
-def queried(deployed: Deployment, name: str, **params: str | list[str]) -> SeriesEstimate:
+def queried(deployed: Deployment, name: str, **params: str | list[str]) -> SeriesResult:
     (series,) = estimated(deployed, name, **params).series
     return series

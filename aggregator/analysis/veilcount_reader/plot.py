@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
@@ -15,53 +14,67 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-CORRELATION = "correlation"  # of several numbers
+#: the kinds of figure that are drawn, the first of those that a result has
+SHOWN = ("correlation", "mean", "share")
 MOST_VALUES = 20  # in one drawing
 MOST_PANELS, COLUMNS = 9, 3  # of small multiples
 
 
-def draw(series: Mapping[str, Any], level: float) -> Any:
+Row = Mapping[str, Any]
+
+
+def draw(series: Row, level: float) -> Any:
     """Draw a series: its values, or a number's mean or distribution; over time small multiples."""
-    ranges = series["time_ranges"]
+    ranges = series["ranges"]
     if len(ranges) > 1:
         return _over_time(series, level)
-    if ranges[0]["spread"]:
+    if ranges[0]["bands"]:
         return _curve(_new_figure(6, 4).subplots(), series, level)
     return _dots(series, level)
 
 
-def _dots(series: Mapping[str, Any], level: float) -> Axes:
-    rows = _figures(series["time_ranges"][0])
-    shown = rows[:MOST_VALUES]
-    axes: Axes = _new_figure(6, 1.2 + 0.3 * len(shown)).subplots()
-    places = np.arange(len(shown))
-    axes.hlines(places, [row.low for row in shown], [row.high for row in shown], linewidth=2)
-    axes.plot([row.figure for row in shown], places, "o")
-    axes.set_yticks(places, [row.label for row in shown])
+def shown(time_range: Row) -> list[Row]:
+    """Return the figures of a time range that are drawn."""
+    figures = time_range["figures"]
+    kinds = {row["kind"] for row in figures}
+    kind = next((kind for kind in SHOWN if kind in kinds), "")
+    return [row for row in figures if row["kind"] == kind]
+
+
+def label(row: Row) -> str:
+    """Return what a figure is of."""
+    return spelled(row["of"]) or row["kind"]
+
+
+def _dots(series: Row, level: float) -> Axes:
+    rows = shown(series["ranges"][0])
+    drawn = rows[:MOST_VALUES]
+    axes: Axes = _new_figure(6, 1.2 + 0.3 * len(drawn)).subplots()
+    places = np.arange(len(drawn))
+    axes.hlines(places, _column(drawn, "low"), _column(drawn, "high"), linewidth=2)
+    axes.plot(_column(drawn, "figure"), places, "o")
+    axes.set_yticks(places, [label(row) for row in drawn])
     axes.invert_yaxis()
-    axes.set_title(_title(series, series["time_ranges"][0]), loc="left", fontsize="medium")
-    more = f"; {len(rows) - len(shown):,} more values" if len(rows) > len(shown) else ""
+    axes.set_title(_title(series), loc="left", fontsize="medium")
+    more = f"; {len(rows) - len(drawn):,} more values" if len(rows) > len(drawn) else ""
     axes.set_xlabel(f"{_unit(series)}, {level:.4g} interval of each on its own{more}")
     return axes
 
 
-def _over_time(series: Mapping[str, Any], level: float) -> Any:
+def _over_time(series: Row, level: float) -> Any:
     """Draw a small multiple for each of the values with the largest shares at last."""
-    by_range = [{row.label: row for row in _figures(each)} for each in series["time_ranges"]]
+    by_range = [{label(row): row for row in shown(part)} for part in series["ranges"]]
     labels = list(by_range[-1])[:MOST_PANELS]
     rows = -(-len(labels) // COLUMNS)
     columns = min(COLUMNS, len(labels))
     figure = _new_figure(3 * columns, 2.2 * rows)
     panels = np.ravel(figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False))
-    days = [date.fromisoformat(str(each["from"])) for each in series["time_ranges"]]
-    for axes, label in zip(panels, labels, strict=False):
-        points = [found[label] for found in by_range]
-        axes.fill_between(
-            days, [row.low for row in points], [row.high for row in points], alpha=0.25, linewidth=0
-        )
-        axes.plot(days, [row.figure for row in points], "o-", markersize=3)
+    days = [date.fromisoformat(str(part["from"])) for part in series["ranges"]]
+    for axes, name in zip(panels, labels, strict=False):
+        points = [rows_by_label[name] for rows_by_label in by_range]
+        _draw_band(axes, days, points, "o-", markersize=3)
         axes.tick_params(axis="x", labelrotation=45)
-        axes.set_title(label, loc="left", fontsize="medium")
+        axes.set_title(name, loc="left", fontsize="medium")
     for axes in panels[len(labels) :]:
         axes.set_axis_off()
     more = len(by_range[-1]) - len(labels)
@@ -70,59 +83,36 @@ def _over_time(series: Mapping[str, Any], level: float) -> Any:
     return panels[: len(labels)]
 
 
-def _curve(axes: Axes, series: Mapping[str, Any], level: float) -> Axes:
+def _curve(axes: Axes, series: Row, level: float) -> Axes:
     """Draw the share of the numbers below each edge."""
-    curve = series["time_ranges"][0]["spread"]["curve"]
-    low, high, at, share = (
-        [np.nan if each[name] is None else each[name] for each in curve]
-        for name in ("low", "high", "at", "share")
-    )
-    axes.fill_between(at, low, high, alpha=0.25, linewidth=0)
-    axes.plot(at, share)
-    axes.set_title(_title(series, series["time_ranges"][0]), loc="left", fontsize="medium")
+    (time_range,) = series["ranges"]
+    curve = [row for row in time_range["figures"] if row["kind"] == "curve"]
+    _draw_band(axes, _column(curve, "at"), curve)
+    axes.set_title(_title(series), loc="left", fontsize="medium")
     axes.set_ylabel("share of the numbers below")
-    axes.set_xlabel(f"band at {level:.4g}: {series['time_ranges'][0]['spread']['covers']}")
+    axes.set_xlabel(f"band at {level:.4g}: {time_range['bands']}")
     return axes
 
 
-@dataclass(frozen=True, slots=True)
-class _Figure:
-    label: str
-    figure: float
-    low: float
-    high: float
+def _draw_band(axes: Axes, x: Any, rows: Sequence[Row], *look: str, **options: Any) -> None:
+    """Draw figures as a line, and their intervals as a band."""
+    axes.fill_between(x, _column(rows, "low"), _column(rows, "high"), alpha=0.25, linewidth=0)
+    axes.plot(x, _column(rows, "figure"), *look, **options)
 
 
-def _figures(time_range: Mapping[str, Any]) -> list[_Figure]:
-    """Return the figures of a time range; NaN where nothing was received."""
-    if mean := time_range["mean"]:
-        return [_Figure("mean", _number(mean["mean"]), mean["low"], mean["high"])]
-    if moments := time_range.get("moments", []):
-        return [
-            _Figure(
-                " and ".join(row["of"]), *map(_number, (row["figure"], row["low"], row["high"]))
-            )
-            for row in moments
-            if row["kind"] == CORRELATION
-        ]
-    return [
-        _Figure(spelled(row["value"]), _number(row["frequency"]), row["low"], row["high"])
-        for row in time_range["values"]
-    ]
+def _column(rows: Sequence[Row], name: str) -> Any:
+    """Return a column of figures; NaN where nothing was received."""
+    return np.array([row[name] for row in rows], np.float64)
 
 
-def _number(figure: float | None) -> float:
-    return np.nan if figure is None else figure
-
-
-def _title(series: Mapping[str, Any], time_range: Mapping[str, Any]) -> str:
+def _title(series: Row) -> str:
+    time_range = series["ranges"][0]
     about = f"{series['question']}  n = {time_range['n']:,}"
     return about if time_range["usable"] else f"{about}\n{time_range['adequacy']}"
 
 
-def _unit(series: Mapping[str, Any]) -> str:
-    first = series["time_ranges"][0]
-    return "mean" if first["mean"] else CORRELATION if first.get("moments") else "share"
+def _unit(series: Row) -> str:
+    return next((row["kind"] for row in shown(series["ranges"][0])), "")
 
 
 def _new_figure(width: float, height: float) -> Figure:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,17 +55,17 @@ class Table(Answer):
         """The level of the interval of each figure on its own."""
         return float(self.document["level"])
 
-    def to_pandas(self) -> pd.DataFrame:
-        """Return a DataFrame, a row a figure; days are dates."""
-        return frames.to_pandas(*self._frame(None))
+    def to_pandas(self, kind: str | None = None) -> pd.DataFrame:
+        """Return a DataFrame, a row a figure; days are dates. `kind`: only those of an estimate."""
+        return frames.to_pandas(*self._frame(kind))
 
-    def to_polars(self) -> pl.DataFrame:
-        """Return a DataFrame of polars, a row a figure; days are dates."""
-        return frames.to_polars(*self._frame(None))
+    def to_polars(self, kind: str | None = None) -> pl.DataFrame:
+        """Return the same as a DataFrame of polars."""
+        return frames.to_polars(*self._frame(kind))
 
-    def to_arrow(self) -> pa.Table:
-        """Return an Arrow table, a row a figure."""
-        return frames.to_arrow(*self._frame(None))
+    def to_arrow(self, kind: str | None = None) -> pa.Table:
+        """Return the same as an Arrow table."""
+        return frames.to_arrow(*self._frame(kind))
 
     def to_parquet(self, path: str | Path) -> None:
         """Write all figures to a Parquet file."""
@@ -76,7 +75,8 @@ class Table(Answer):
         pyarrow.parquet.write_table(table, path)
 
     def _frame(self, kind: str | None) -> tuple[dict[str, list[Any]], dict[str, type]]:
-        return frames.whole(self.columns) if kind is None else frames.tidy(self.columns, kind)
+        columns = self.columns if kind is None else frames.of_kind(self.columns, kind)
+        return frames.cells(columns)
 
     def _floats(self, name: str) -> Floats:
         """Return a column of figures; NaN where there is none."""
@@ -85,28 +85,16 @@ class Table(Answer):
 
 @dataclass(frozen=True)
 class Estimate(Table):
-    """An estimate: `value`, `frequency`, `low`, `high` are arrays, the largest share first.
+    """An estimate: `of`, `figure`, `low`, `high` are arrays, the largest share first.
 
-    They are of the last time range of the newest series; the frames have all. A frame has a row for
-    each figure, and of one `kind` (share, mean, spread, cdf, quantile) the columns of that kind.
+    They are of the last time range of the newest series: its shares, or its mean, or correlations.
+    The frames have all figures; of one `kind` (share, mean, curve, quantile, ...) its rows.
     """
 
     @cached_property
     def columns(self) -> Columns:
         """The figures, in columns; of each time range the largest share first."""
         return columns_of(_sorted(self.document))
-
-    def to_pandas(self, kind: str | None = None) -> pd.DataFrame:
-        """Return a DataFrame; days are dates."""
-        return frames.to_pandas(*self._frame(kind))
-
-    def to_polars(self, kind: str | None = None) -> pl.DataFrame:
-        """Return a DataFrame of polars; days are dates."""
-        return frames.to_polars(*self._frame(kind))
-
-    def to_arrow(self, kind: str | None = None) -> pa.Table:
-        """Return an Arrow table."""
-        return frames.to_arrow(*self._frame(kind))
 
     def plot(self) -> Any:
         """Draw the newest series: a dot and its interval for each figure; return the Axes.
@@ -117,31 +105,13 @@ class Estimate(Table):
 
     def _repr_html_(self) -> str:
         """Return a table of the last time range, under what n reports allow to say."""
-        last, of_shares = self._last, not (self._last["mean"] or self._last.get("moments", []))
-        about = f"{self.collection}, {last['from']} to {last['to']}: n = {self.n:,}"
+        about = f"{self.collection}, {self._last['from']} to {self._last['to']}: n = {self.n:,}"
         note = f"{self.level:.4g} interval of each value on its own, {self.estimand}."
         if not self.usable:
             note = "Figures would be noise; to_pandas() has them."
-        rows = [
-            (name, figure(point, of_shares=of_shares), interval(low, high, of_shares=of_shares))
-            for name, point, low, high in self._rows()
-            if self.usable
-        ]
-        head = ("value", "share", "interval") if of_shares else ("", "figure", "interval")
+        rows = [_html_row(row) for row in plot.shown(self._last) if self.usable]
+        head = ("figure", "estimate", "interval")
         return html.paragraphs([self.adequacy]) + html.table(f"{about}. {note}", head, rows)
-
-    def _rows(self) -> Iterator[tuple[str, float, float, float]]:
-        if self._last["mean"]:
-            yield "mean", float(self.mean or np.nan), float(self.low[0]), float(self.high[0])
-        elif self._last.get("moments", []):
-            for row in self._last.get("moments", []):
-                if row["figure"] is not None:
-                    name = f"{row['kind']} of {', '.join(row['of'])}"
-                    yield name, row["figure"], row["low"], row["high"]
-        else:
-            yield from zip(
-                map(spelled, self.value), self.frequency, self.low, self.high, strict=True
-            )
 
     @property
     def n(self) -> int:
@@ -174,18 +144,18 @@ class Estimate(Table):
         return str(self._newest["unit"])
 
     @property
-    def value(self) -> list[Any]:
-        """The values, as JSON has them."""
-        return [row["value"] for row in self._last["values"]]
+    def of(self) -> list[Any]:
+        """What the figures are of, as JSON has it: values; None for the mean of a number."""
+        return [row["of"] for row in plot.shown(self._last)]
 
     @property
-    def frequency(self) -> Floats:
-        """Their shares; NaN where nothing was received."""
-        return self._column("frequency")
+    def figure(self) -> Floats:
+        """The figures; NaN where nothing was received."""
+        return self._column("figure")
 
     @property
     def low(self) -> Floats:
-        """The lower ends of the intervals; of a number, that of its mean."""
+        """The lower ends of the intervals."""
         return self._column("low")
 
     @property
@@ -194,38 +164,42 @@ class Estimate(Table):
         return self._column("high")
 
     @property
-    def mean(self) -> float | None:
-        """The mean of a number; None for values, and where nothing was received."""
-        row = self._last["mean"]
-        return None if row is None else row["mean"]
-
-    @property
     def _newest(self) -> Mapping[str, Any]:
         return dict(_sorted(self.document)["series"][0])
 
     @property
     def _last(self) -> Mapping[str, Any]:
-        return dict(self._newest["time_ranges"][-1])
+        return dict(self._newest["ranges"][-1])
 
     def _column(self, name: str) -> Floats:
-        rows = [self._last["mean"]] if self._last["mean"] else self._last["values"]
-        return np.array([row.get(name, np.nan) for row in rows], np.float64)
+        return np.array([row[name] for row in plot.shown(self._last)], np.float64)
+
+
+def _html_row(row: Mapping[str, Any]) -> tuple[str, str, str]:
+    of_shares = row["kind"] == "share"
+    if row["figure"] is None:
+        return plot.label(row), "not stated", ""
+    ends = interval(row["low"], row["high"], of_shares=of_shares)
+    return plot.label(row), figure(row["figure"], of_shares=of_shares), ends
 
 
 def _sorted(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return an estimate with the largest share of each time range first."""
-    series = [
-        {**each, "time_ranges": [_by_share(one) for one in each["time_ranges"]]}
-        for each in document["series"]
+    sorted_series = [
+        {**series, "ranges": [{**part, "figures": _by_share(part)} for part in series["ranges"]]}
+        for series in document["series"]
     ]
-    return {**document, "series": series}
+    return {**document, "series": sorted_series}
 
 
-def _by_share(time_range: Mapping[str, Any]) -> dict[str, Any]:
-    def least_first(row: Mapping[str, Any]) -> float:
-        return -inf if row["frequency"] is None else row["frequency"]
+def _by_share(time_range: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return figures with the largest share first, and all others behind the shares."""
 
-    return {**time_range, "values": sorted(time_range["values"], key=least_first, reverse=True)}
+    def order(row: Mapping[str, Any]) -> tuple[bool, float]:
+        is_share, share = row["kind"] == "share", row["figure"]
+        return not is_share, -share if is_share and share is not None else 0.0
+
+    return sorted(time_range["figures"], key=order)
 
 
 @dataclass(frozen=True)

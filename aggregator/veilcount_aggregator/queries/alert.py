@@ -13,7 +13,7 @@ from veilcount_analysis.errors import QueryError
 from veilcount_analysis.query_params import parse_number
 from veilcount_analysis.text.result_columns import spelled
 
-from .estimate_schema import EstimateResult, TimeRangeEstimate
+from .estimate_schema import EstimateResult, RangeResult
 
 MEAN = "mean"
 FIX = "give a value, > or <, and a bound, such as 'dark > 0.6' or 'mean < 30'"
@@ -48,22 +48,24 @@ class Alert:
         """Evaluate the alert on the last time range of the newest series."""
         if not result.series:
             raise QueryError("alert", self.value, "the result has no series")
-        last = result.series[0].time_ranges[-1]
+        last = result.series[0].ranges[-1]
         low, high = self._interval(last)
         fires = low > self.bound if self.above else high < self.bound
         return AlertOutcome(fires, self._sentence(last, low, high, result.level, fires=fires))
 
-    def _interval(self, time_range: TimeRangeEstimate) -> tuple[float, float]:
-        if self.value == MEAN and time_range.mean is not None:
-            return time_range.mean.low, time_range.mean.high
-        for row in time_range.values:
-            if spelled(row.value) == self.value:
-                return row.low, row.high
-        known = ", ".join([spelled(row.value) for row in time_range.values[:5]] or [MEAN])
-        raise QueryError("alert", self.value, f"the result has no such value: give one of {known}")
+    def _interval(self, time_range: RangeResult) -> tuple[float, float]:
+        rows = {
+            MEAN if row.kind == MEAN else spelled(row.of): row
+            for row in time_range.figures
+            if row.kind in {MEAN, "share"}
+        }
+        if row := rows.get(self.value):
+            return row.interval
+        names = ", ".join(list(rows)[:5])
+        raise QueryError("alert", self.value, f"the result has no such value: give one of {names}")
 
     def _sentence(
-        self, time_range: TimeRangeEstimate, low: float, high: float, level: float, *, fires: bool
+        self, time_range: RangeResult, low: float, high: float, level: float, *, fires: bool
     ) -> str:
         side, bound = ("above", "below")[not self.above], f"{float(self.bound):g}"
         interval = f"{low:.4g} to {high:.4g} ({100 * level:.4g} % interval, n = {time_range.n:,})"

@@ -19,7 +19,7 @@ import numpy as np
 from veilcount_analysis.errors import QueryError
 from veilcount_analysis.estimation.distinct_count import DistinctCount, Hashes
 from veilcount_analysis.estimation.open_strings import DISCOVERIES, PRICES, chance
-from veilcount_analysis.kinds.kind import CandidateSearch, Tally
+from veilcount_analysis.kinds.source import CandidateSearch, Tally
 from veilcount_analysis.mechanisms.candidate_search import (
     Candidates,
     discovered,

@@ -11,10 +11,9 @@ from msgspec import Meta, Struct
 
 from veilcount_analysis.estimation import DifferenceEstimate, MeanEstimate, ShareEstimates
 from veilcount_analysis.estimation import compare as compared
-from veilcount_analysis.estimation.confidence_intervals import Counts
 from veilcount_analysis.estimation.estimator import IntervalTarget
+from veilcount_analysis.kinds.comparison import OPEN_STRINGS
 from veilcount_analysis.kinds.estimate_query import EstimateQuery, SelectionQuery
-from veilcount_analysis.kinds.kind import Tally
 from veilcount_analysis.kinds.labels import Value
 from veilcount_analysis.query_params import parameter
 from veilcount_analysis.text.privacy_guarantees import PrivacyFigures, epsilons
@@ -133,19 +132,19 @@ def compare(snapshot: Snapshot, name: str, query: CompareQuery) -> CompareResult
     refuse_overlap(a, b)
     if not (a.counters.any() and b.counters.any()):
         return _without_rows(name, common, a, b, NO_REPORTS)
-    if a.kind.named_values and not common.values:
-        known = StoredSearches(snapshot.store, a.series).known()
-        common = replace(common, values=known.texts, top=None)
-    if a.kind.named_values and not common.values:
-        return _without_rows(name, common, a, b, NO_STRINGS)
+    if a.comparison("a").subject == OPEN_STRINGS and not common.values:
+        matches = StoredSearches(snapshot.store, a.series).known()
+        common = replace(common, values=matches.texts, top=None)
+        if not common.values:
+            return _without_rows(name, common, a, b, NO_STRINGS)
     return compare_sides(name, a, b, common)
 
 
 def compare_sides(name: str, a: SideData, b: SideData, common: EstimateQuery) -> CompareResult:
     """Return how two sides that both have reports differ."""
     shown = pairs(a, b, common)
-    first = _estimated(a, shown.first)
-    second = _alike(_estimated(b, shown.second), first)
+    first, second = a.estimate("a", shown.first), b.estimate("b", shown.second)
+    second = _alike(second, first)
     worst = worst_correlation(a, b, first, second)
     found = compared(first, second, correlation=worst)
     labels = (a.side.label, b.side.label)
@@ -171,14 +170,6 @@ def compare_sides(name: str, a: SideData, b: SideData, common: EstimateQuery) ->
 def _read(snapshot: Snapshot, name: str, side: Side, common: EstimateQuery) -> SideData:
     query = side.within(common)
     return SideData.load(side, query, requested_series(snapshot, name, query)[0])
-
-
-# -- the estimates ---------------------------------------------------------------------------------
-
-
-def _estimated(side: SideData, places: Counts | None) -> ShareEstimates | MeanEstimate:
-    """Return one side's estimate."""
-    return side.kind.side_estimate(Tally(side.counters), side.query, side.contributions, places)
 
 
 def _alike(

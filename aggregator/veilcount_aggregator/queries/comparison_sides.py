@@ -22,10 +22,12 @@ from veilcount_analysis.estimation import IntervalTarget, MeanEstimate, ShareEst
 from veilcount_analysis.estimation.confidence_intervals import Counts, Floats
 from veilcount_analysis.estimation.difference import correlation_of_figures, correlation_of_shares
 from veilcount_analysis.estimation.proportions import SupportCounts
+from veilcount_analysis.kinds.comparison import Comparison
 from veilcount_analysis.kinds.estimate_query import PAGE_SIZE, EstimateQuery, parse_segments
-from veilcount_analysis.kinds.kind import Kind, Tally
+from veilcount_analysis.kinds.kind import Kind
 from veilcount_analysis.kinds.labels import Value
 from veilcount_analysis.kinds.registry import kind_of
+from veilcount_analysis.kinds.source import Tally
 from veilcount_analysis.kinds.time_ranges import TimeRange
 from veilcount_analysis.kinds.values import side_shares
 from veilcount_analysis.query_params import parse_day
@@ -114,6 +116,18 @@ class SideData:
         """Its kind of question."""
         return kind_of(self.series.collection)
 
+    def comparison(self, name: str) -> Comparison:
+        """Return how it is compared as side `name`, or refuse it."""
+        comparison = self.kind.comparison
+        if isinstance(comparison, str):
+            raise QueryError(name, list(self.side.words), comparison)
+        return comparison
+
+    def estimate(self, name: str, places: Counts | None) -> ShareEstimates | MeanEstimate:
+        """Return its estimate as side `name`, of some values."""
+        tally, estimate = Tally(self.counters), self.comparison(name).estimate
+        return estimate(tally, self.query, self.contributions, places)
+
     @property
     def contributions(self) -> int:
         """The largest number of its reports that one person may have sent."""
@@ -141,11 +155,10 @@ class Pairs:
 
 def pairs(a: SideData, b: SideData, query: EstimateQuery) -> Pairs:
     """Return the requested values, all of them, or the most frequent on both sides."""
-    if problem := a.kind.uncompared or b.kind.uncompared:
-        raise QueryError("a", list(a.side.words), problem)
-    if problem := a.kind.comparison_problem(b.kind):
+    comparison = a.comparison("a")
+    if problem := comparison.problem(b.comparison("b")):
         raise QueryError("b", list(b.side.words), problem)
-    common = a.kind.common_values(b.kind, query.values)
+    common = comparison.common_values(b.series.collection, query.values)
     if common is None:
         return Pairs([None])
     if not len(common.first):

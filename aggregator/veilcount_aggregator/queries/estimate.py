@@ -9,16 +9,17 @@ from typing import Any
 from veilcount_analysis.errors import QueryError
 from veilcount_analysis.kinds.estimate import SeriesData, estimate_series
 from veilcount_analysis.kinds.estimate_query import MOST_ROWS, EstimateQuery
-from veilcount_analysis.kinds.kind import Kind, Tally
+from veilcount_analysis.kinds.kind import Kind
 from veilcount_analysis.kinds.registry import kind_of
 from veilcount_analysis.kinds.scope import Scope
+from veilcount_analysis.kinds.source import Tally
 from veilcount_analysis.series.series import Series
 from veilcount_analysis.text.result_pages import SELECTIONS
 from veilcount_shared.schedule import period_end
 
 from ..store import Cell
 from .candidates import StoredSearches
-from .estimate_results import UncountedReports, series_estimate
+from .estimate_results import UncountedReports, series_result
 from .estimate_schema import EstimateResult
 from .snapshot import Snapshot
 
@@ -44,8 +45,9 @@ def estimate(snapshot: Snapshot, name: str, query: EstimateQuery) -> EstimateRes
         fakes=float(query.fakes),
         segments=dict(query.segments),
         series=[
-            series_estimate(
+            series_result(
                 request.series,
+                request.kind,
                 estimate_series(request.kind, query, data),
                 UncountedReports.from_counts(counts, request.series.fingerprint),
             )
@@ -64,7 +66,8 @@ def estimate_table(
     if not SELECTIONS.isdisjoint(parameters):
         return estimate(snapshot, name, query)
     result = estimate(snapshot, name, replace(query, size=MOST_ROWS))
-    size = max((series.size or 0 for series in result.series if series.pages > 1), default=0)
+    facts = [series.facts for series in result.series]
+    size = max((fact["size"] for fact in facts if fact.get("pages", 1) > 1), default=0)
     if size:
         fix = f"{size:,} values, at most {MOST_ROWS:,} in a table: give size and page, or top"
         raise QueryError("size", MOST_ROWS, fix)

@@ -1,15 +1,17 @@
-"""Types of the result of an estimate; the OpenAPI schemas are generated from them."""
+"""The result of an estimate: rows of figures in time ranges; OpenAPI schemas are made of it."""
 
 from __future__ import annotations
 
 from datetime import date
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
 from veilcount_analysis.estimation import LookCount, View
 from veilcount_analysis.kinds.estimate_query import Denominator, GroupBy
 from veilcount_analysis.kinds.labels import Value
+from veilcount_analysis.kinds.registry import KINDS_BY_NAME
+from veilcount_analysis.kinds.results import Figure
 from veilcount_analysis.text.privacy_guarantees import PrivacyFigures
 from veilcount_shared.periods import Unit
 
@@ -26,72 +28,6 @@ Looks = Annotated[
 Validity = Annotated[str, Meta(description="the same in words")]
 
 
-class ShareRow(Struct):
-    """The share of one value, group or range; null where nothing was received.
-
-    `answers` is the share times n. `fake_low` to `fake_high` is the poisoning band. The
-    simultaneous intervals of all values cover at once: they are for decisions between values.
-    """
-
-    value: ResultValue
-    frequency: float | None
-    answers: float | None
-    low: float
-    high: float
-    fake_low: float
-    fake_high: float
-    count: Annotated[
-        Count | None, Meta(description="reports that support the value; null: a sum of values")
-    ] = None
-    simultaneous_low: float | None = None
-    simultaneous_high: float | None = None
-
-
-class MeanRow(Struct):
-    """The mean of a number, in its own units."""
-
-    mean: float | None
-    low: float
-    high: float
-    fake_low: float
-    fake_high: float
-
-
-class BucketRow(Struct, rename={"above": "from"}):
-    """The share of the numbers of one bucket."""
-
-    above: float
-    below: float
-    frequency: float
-
-
-class CurveRow(Struct):
-    """The share of the numbers below `at`."""
-
-    at: float
-    share: float | None
-    low: float
-    high: float
-
-
-class QuantileRow(Struct):
-    """The number below which a share of the numbers lies."""
-
-    share: float
-    value: float | None
-    low: float
-    high: float
-
-
-class Spread(Struct):
-    """The distribution of a number, without a poisoning band."""
-
-    covers: Annotated[str, Meta(description="what the bands of curve and quantiles cover")]
-    buckets: list[BucketRow]
-    curve: list[CurveRow]
-    quantiles: list[QuantileRow]
-
-
 class LossRow(Struct):
     """Losses that devices reported, each as an order of magnitude."""
 
@@ -102,30 +38,8 @@ class LossRow(Struct):
     text: str
 
 
-class MomentRow(Struct):
-    """A figure of one or two of several numbers, in their own units; null: it cannot be stated.
-
-    `fake_low` to `fake_high` is the poisoning band; null for a figure that is stated: it could be
-    any number.
-    """
-
-    kind: Annotated[
-        str,
-        Meta(
-            description="mean, deviation, covariance, correlation; with `regress` coefficient (of"
-            " the second number, for the first) and intercept"
-        ),
-    ]
-    of: list[str]
-    figure: float | None
-    low: float | None
-    high: float | None
-    fake_low: float | None = None
-    fake_high: float | None = None
-
-
-class TimeRangeEstimate(Struct, rename={"first": "from", "last": "to"}):
-    """The estimates of a time range of whole periods, both days included."""
+class RangeResult(Struct, rename={"first": "from", "last": "to"}):
+    """The figures of a time range of whole periods, both days included."""
 
     first: date
     last: date
@@ -142,7 +56,7 @@ class TimeRangeEstimate(Struct, rename={"first": "from", "last": "to"}):
         Count, Meta(description="largest number of reports of one person in n")
     ]
     verdicts: Annotated[Counts, Meta(description="rejected reports by verdict, all segments")]
-    values: list[ShareRow]
+    figures: tuple[Figure, ...]
     leader: Annotated[
         ResultValue | None,
         Meta(
@@ -150,10 +64,9 @@ class TimeRangeEstimate(Struct, rename={"first": "from", "last": "to"}):
             " none is significantly the largest, or on one page of several"
         ),
     ]
-    absent: ShareRow | None
-    mean: MeanRow | None
-    spread: Spread | None
-    moments: Annotated[list[MomentRow], Meta(description="of several numbers")] = []
+    bands: Annotated[
+        str, Meta(description="what the bands of curve and quantiles cover; empty without them")
+    ]
 
 
 class CandidateList(Struct, forbid_unknown_fields=True):
@@ -163,57 +76,37 @@ class CandidateList(Struct, forbid_unknown_fields=True):
     parameters: dict[str, list[str]] = {}
 
 
-class SearchResult(Struct):
-    """Candidates among open strings: those found are the values of the last time range."""
-
-    discovers: Annotated[
-        bool, Meta(description="strings are found without candidates, by discover=true")
-    ]
-    candidates: Annotated[Count, Meta(description="named in this query")]
-    found: Annotated[Count, Meta(description="of these, or by discover; else in any query before")]
-    missing: Annotated[list[str], Meta(description="not found, of the first 100 candidates")]
-    tested: Annotated[
-        Count,
-        Meta(description="candidates ever tested, each on a range of days and a segment; about"),
-    ]
-    least_share: Annotated[
-        float | None,
-        Meta(description="share of a string that a test finds half of the time; null: no reports"),
-    ]
+#: what each fact of a kind is, by its name
+FACTS = {name: text for kind in KINDS_BY_NAME.values() for name, text in kind.facts.items()}
 
 
-class SeriesEstimate(Struct):
+class SeriesResult(Struct):
     """The estimates under one definition."""
 
     fingerprint: str
     question: str
+    kind: Annotated[
+        str, Meta(description="kind of question", extra_json_schema={"enum": [*KINDS_BY_NAME]})
+    ]
     unit: Unit
     epsilon: PrivacyFigures
     promise: list[str]
     counts: Annotated[str, Meta(description="what n counts")]
-    P: Annotated[
-        float | None,
-        Meta(description="probability that a report supports its own value; null: a number"),
+    facts: Annotated[
+        dict[str, Any],
+        Meta(
+            description="named numbers of the kind",
+            extra_json_schema={
+                "properties": {name: {"description": text} for name, text in FACTS.items()}
+            },
+        ),
     ]
-    Q: Annotated[
-        float | None,
-        Meta(description="of another value: (count / n - Q) / (P - Q) is the raw share"),
-    ]
-    size: Annotated[
-        Count | None, Meta(description="size of the domain; null: a number or open strings")
-    ]
-    page: Count
-    pages: Count
-    stand_out: Annotated[
-        Count | None,
-        Meta(description="number of values significantly above noise; null without `top`"),
-    ]
+    notes: Annotated[list[str], Meta(description="what the facts mean")]
     poisoning_test_failed: bool
     poisoning_test: Annotated[str, Meta(description="result of the poisoning test, and its limits")]
     unplaced: Annotated[Counts, Meta(description="rejected reports without a valid period")]
     losses: list[LossRow]
-    time_ranges: list[TimeRangeEstimate]
-    search: Annotated[SearchResult | None, Meta(description="null: values are listed")] = None
+    ranges: list[RangeResult]
 
 
 class EstimateResult(Struct):
@@ -228,4 +121,4 @@ class EstimateResult(Struct):
     among: Denominator
     fakes: float
     segments: dict[str, str]
-    series: list[SeriesEstimate]
+    series: list[SeriesResult]

@@ -11,99 +11,73 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from veilcount_analysis.text.result_columns import (
     COMPARISON,
     ESTIMATE,
-    PART,
-    Document,
-    columns_of,
+    Row,
+    comparison_table,
     kind_of,
+    named,
+    table,
+    with_parts,
 )
 
 from .comparison import CompareResult
-from .estimate_schema import EstimateResult, SeriesEstimate, TimeRangeEstimate
+from .estimate_schema import EstimateResult
 from .json_encoding import plain
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 ROWS = 5_000  # in one part
-RANGE = frozenset({"from", "below"})
 
 Answer = EstimateResult | CompareResult
-Row = TypeVar("Row")
 
 
-def split(answer: Answer) -> Iterator[Document]:
-    """Yield an answer's parts as JSON has them; their rows, in order, are the answer's."""
-    if isinstance(answer, EstimateResult):
-        for series in answer.series:
-            for part in _parts_of_series(series):
-                yield plain(replace(answer, series=[part]))
-    else:
+def parts_of(answer: Answer) -> Iterator[list[Row]]:
+    """Yield the rows of an answer, some thousand at a time."""
+    rows = _rows(answer)
+    while part := list(islice(rows, ROWS)):
+        yield part
+
+
+def _rows(answer: Answer) -> Iterator[Row]:
+    if isinstance(answer, CompareResult):
         for rows in _chunks(answer.rows):
-            yield plain(replace(answer, rows=rows))
+            yield from comparison_table(plain(replace(answer, rows=rows)))
+        return
+    for series in answer.series:
+        for time_range in series.ranges:
+            for figures in _chunks(time_range.figures):
+                part = replace(series, ranges=[replace(time_range, figures=figures)])
+                yield from table(plain(replace(answer, series=[part])))
 
 
-def _parts_of_series(series: SeriesEstimate) -> Iterator[SeriesEstimate]:
-    time_ranges, rows = list[TimeRangeEstimate](), 0
-    for part in (part for each in series.time_ranges for part in _parts_of_time_range(each)):
-        time_ranges.append(part)
-        rows += _rows(part)
-        if rows >= ROWS:
-            yield replace(series, time_ranges=time_ranges)
-            time_ranges, rows = [], 0
-    if time_ranges:
-        yield replace(series, time_ranges=time_ranges)
-
-
-def _rows(time_range: TimeRangeEstimate) -> int:
-    spread = time_range.spread
-    curve = len(spread.buckets) + len(spread.curve) + len(spread.quantiles) if spread else 0
-    return len(time_range.values) + curve + 1
-
-
-def _parts_of_time_range(time_range: TimeRangeEstimate) -> Iterator[TimeRangeEstimate]:
-    """Yield its values in chunks; what stands behind the values comes with the last chunk."""
-    *first, last = list(_chunks(time_range.values)) or [[]]
-    for values in first:
-        yield replace(time_range, values=values, absent=None, mean=None, spread=None)
-    yield replace(time_range, values=last)
-
-
-def _chunks(rows: list[Row]) -> Iterator[list[Row]]:
+def _chunks(rows: Sequence[Any]) -> Iterator[Sequence[Any]]:
     for begin in range(0, len(rows), ROWS):
         yield rows[begin : begin + ROWS]
 
 
 def column_names(answer: Answer) -> tuple[str, ...]:
     """Return the names of an answer's columns; crossed values have one for each of their parts."""
-    if isinstance(answer, EstimateResult):
-        values = (row.value for each in _time_ranges(answer) for row in each.values)
-        return _named(ESTIMATE, values)
-    return _named(COMPARISON, (row.value for row in answer.rows))
-
-
-def _time_ranges(answer: EstimateResult) -> Iterator[TimeRangeEstimate]:
-    for series in answer.series:
-        yield from series.time_ranges
-
-
-def _named(names: tuple[str, ...], values: Iterator[Any]) -> tuple[str, ...]:
-    crossed = (value for value in values if isinstance(value, dict) and value.keys() != RANGE)
-    parts = dict.fromkeys(PART + name for value in crossed for name in value)
-    after = names.index("value") + 1
-    return (*names[:after], *parts, *names[after:])
+    if isinstance(answer, CompareResult):
+        values = (named("value", row.value) for row in answer.rows)
+        return with_parts(COMPARISON, "value", values)
+    ranges = (time_range for series in answer.series for time_range in series.ranges)
+    figures = (figure for time_range in ranges for figure in time_range.figures)
+    crossed = (named("of", figure.of) for figure in figures if isinstance(figure.of, dict))
+    return with_parts(ESTIMATE, "of", crossed)
 
 
 def promises_of(answer: Answer) -> dict[str, list[str]]:
     """Return what each series of an estimate promises, by fingerprint."""
     if isinstance(answer, EstimateResult):
-        return {each.fingerprint: each.promise for each in answer.series}
+        return {series.fingerprint: series.promise for series in answer.series}
     return {}
 
 
@@ -122,9 +96,8 @@ def stream_csv(answer: Answer) -> Iterator[bytes]:
     """Yield an answer as CSV: a line of names, then a line a figure; nothing for no figure."""
     names = column_names(answer)
     yield _lines([names])
-    for part in split(answer):
-        rows = columns_of(part).rows
-        yield _lines([_cell(row.get(name)) for name in names] for row in rows)
+    for part in parts_of(answer):
+        yield _lines([_cell(row.get(name)) for name in names] for row in part)
 
 
 def _lines(rows: Iterable[Sequence[object]]) -> bytes:
@@ -162,17 +135,13 @@ def _stream(open_writer: Callable[[io.BytesIO, pa.Schema], Any], answer: Answer)
     sink, names, schema = io.BytesIO(), column_names(answer), _schema(answer)
     sent = 0
     with open_writer(sink, schema) as writer:
-        for part in split(answer):
-            writer.write_table(_table(part, names, schema))
+        for part in parts_of(answer):
+            columns = [[row.get(name) for row in part] for name in names]
+            writer.write_table(_arrow().table(columns, schema=schema))
             with sink.getbuffer() as written:
                 piece, sent = bytes(written[sent:]), len(written)
             yield piece
     yield sink.getvalue()[sent:]
-
-
-def _table(part: Document, names: Sequence[str], schema: pa.Schema) -> pa.Table:
-    columns = columns_of(part)
-    return _arrow().table([columns[name] for name in names], schema=schema)
 
 
 def _schema(answer: Answer) -> pa.Schema:

@@ -90,22 +90,23 @@ def _view(snapshot: Snapshot, local: Series, central: Series, level: float) -> P
     query = EstimateQuery(
         first=covered.first, last=covered.last, level=level, series=(local.fingerprint,)
     )
-    found = estimate(snapshot, local.collection.name, query).series[0].time_ranges[0]
+    estimated = estimate(snapshot, local.collection.name, query).series[0].ranges[0]
     figures = {} if release is None else _figures(central.collection, release)
     epsilon = release.epsilon if release else None
-    sides: list[tuple[ResultValue | None, PairedFigure]] = [
-        (row.value, PairedFigure(row.frequency, row.low, row.high)) for row in found.values
+    followed = kind_of(local.collection).followed
+    sides = [
+        (row.of, PairedFigure(row.figure, *row.interval))
+        for row in estimated.figures
+        if row.kind == followed
     ]
-    if (mean := found.mean) is not None:
-        sides = [(None, PairedFigure(mean.mean, mean.low, mean.high))]
     return PairedComparison(
         local=local.collection.name,
         central=central.collection.name,
         adjacency=central.collection.adjacency,
         first=covered.first,
         last=covered.last,
-        n=found.n,
-        estimand=found.estimand,
+        n=estimated.n,
+        estimand=estimated.estimand,
         central_n=release.n if release else None,
         level=level,
         central_level=release.level if release else None,

@@ -11,7 +11,7 @@ import numpy as np
 from veilcount_aggregator import queries
 from veilcount_aggregator.intake.decode import DecodedBody
 from veilcount_aggregator.intake.decode.columns import ReportColumns
-from veilcount_aggregator.queries.estimate_schema import SeriesEstimate, TimeRangeEstimate
+from veilcount_aggregator.queries.estimate_schema import RangeResult, SeriesResult
 from veilcount_analysis.simulation import simulate_messages
 from veilcount_shared.domain import GRID
 from veilcount_shared.report import PSEUDONYM_BYTES
@@ -122,8 +122,13 @@ def compare(deployed: Deployment, name: str, **params: str | list[str]) -> queri
     return queries.compare(snapshot(deployed), name, read)
 
 
-def only(answer: queries.EstimateResult) -> tuple[SeriesEstimate, TimeRangeEstimate]:
+def only(answer: queries.EstimateResult) -> tuple[SeriesResult, RangeResult]:
     """Return the series and the time range of a result that has one of each."""
     (series,) = answer.series
-    (time_range,) = series.time_ranges
+    (time_range,) = series.ranges
     return series, time_range
+
+
+def figures_of(time_range: RangeResult, kind: str = "share") -> list[Any]:
+    """Return the figures of one kind, whose intervals are numbers."""
+    return [figure for figure in time_range.figures if figure.kind == kind]

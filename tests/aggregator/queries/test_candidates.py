@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from veilcount_aggregator.queries import candidates
-from veilcount_aggregator.queries.estimate_schema import SearchResult
 from veilcount_aggregator.records.api_keys import Role
 from veilcount_aggregator.store import Cell
 from veilcount_analysis import mechanisms
@@ -24,7 +23,7 @@ from veilcount_shared.domain import OpenStrings
 
 from ..web.api.deployment_fixtures import Deployment, deployment
 from ..web.dashboard.page_fixtures import logged_in
-from .simulated_reports import compare, counted, estimate, send_inputs, send_rows
+from .simulated_reports import compare, counted, estimate, figures_of, send_inputs, send_rows
 
 FILE = 'app = "acme"\n' + "".join(
     f'[{name}]\nquestion = "Which {name}?"\nepsilon = 4\nunit = "month"\nanswers = 1\n'
@@ -60,13 +59,12 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
 def found(words: Deployment, name: str = "word", **params: Any) -> dict[str, tuple[float, float]]:
     """Return the interval of each string shown."""
     (series,) = estimate(words, name, **params).series
-    return {str(row.value): (row.low, row.high) for row in series.time_ranges[-1].values}
+    return {str(row.of): (row.low, row.high) for row in figures_of(series.ranges[-1])}
 
 
-def search(words: Deployment, **params: Any) -> SearchResult:
+def search(words: Deployment, **params: Any) -> dict[str, Any]:
     (series,) = estimate(words, "word", **params).series
-    assert series.search is not None
-    return series.search
+    return series.facts
 
 
 def test_candidates_that_many_devices_have_are_found_with_their_intervals(
@@ -80,18 +78,18 @@ def test_candidates_that_many_devices_have_are_found_with_their_intervals(
     assert list(shown) == list(HELD)
     assert all(low < HELD[text] / N < high for text, (low, high) in shown.items())
     assert all(high - low < 0.06 for low, high in shown.values())
-    assert search(words, candidates=named).missing == ["never", *RARE[:50]]
+    assert search(words, candidates=named)["missing"] == ["never", *RARE[:50]]
 
 
 def test_what_was_found_is_shown_without_candidates_and_nothing_is_tested_again(
     words: Deployment,
 ) -> None:
     assert list(found(words, candidates=list(HELD))) == list(HELD)
-    tested = search(words).tested
+    tested = search(words)["tested"]
 
     assert list(found(words)) == list(HELD)
-    assert search(words).tested == tested
-    assert search(words).candidates == 0
+    assert search(words)["tested"] == tested
+    assert search(words)["candidates"] == 0
 
 
 def test_counters_are_estimated_without_a_store(words: Deployment) -> None:
@@ -139,13 +137,13 @@ def unread(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("unread")
 def test_a_test_counts_once_for_a_range_and_a_segment(words: Deployment) -> None:
-    before = search(words).tested
+    before = search(words)["tested"]
     new = [f"new {number}" for number in range(40)]
 
-    first = search(words, candidates=new).tested
-    again = search(words, candidates=new[::-1]).tested
-    other = search(words, candidates=new, to="2026-11-30").tested
-    segment = search(words, candidates=new, segment="arm:A").tested
+    first = search(words, candidates=new)["tested"]
+    again = search(words, candidates=new[::-1])["tested"]
+    other = search(words, candidates=new, to="2026-11-30")["tested"]
+    segment = search(words, candidates=new, segment="arm:A")["tested"]
 
     assert first - before == pytest.approx(40, abs=1)
     assert again == first
@@ -155,21 +153,21 @@ def test_a_test_counts_once_for_a_range_and_a_segment(words: Deployment) -> None
 
 @pytest.mark.usefixtures("unread")
 def test_many_tests_raise_the_share_that_is_found(words: Deployment) -> None:
-    few = search(words).least_share or 1
+    few = search(words)["least_share"] or 1
 
     many = search(words, candidates=[f"other {number}" for number in range(20_000)])
 
-    assert (many.least_share or 0) > few * 1.05
-    assert many.found == 0
-    assert len(many.missing) == 100
+    assert (many["least_share"] or 0) > few * 1.05
+    assert many["found"] == 0
+    assert len(many["missing"]) == 100
 
 
 def test_shares_over_time_and_of_segments_are_compared(words: Deployment) -> None:
     (series,) = estimate(words, "word", values="walk", by="month").series
-    rows = [each.values[0] for each in series.time_ranges]
+    rows = [figures_of(each)[0] for each in series.ranges]
     difference = compare(words, "word", a="arm:A", b="arm:B", values=["walk", "ride"])
 
-    assert [row.value for row in rows] == ["walk", "walk"]
+    assert [row.of for row in rows] == ["walk", "walk"]
     assert all(row.low < HELD["walk"] / N < row.high for row in rows)
     assert [row.value for row in difference.rows] == ["walk", "ride"]
 
@@ -212,16 +210,14 @@ def test_strings_are_discovered_and_each_discovery_counts(words: Deployment) -> 
     counted(send_rows(words, "letters", rows))
 
     first = found(words, "letters", discover="true")
-    again = estimate(words, "letters", discover="true").series[0].search
+    again = estimate(words, "letters", discover="true").series[0]
     guided = estimate(words, "letters", discover="true", candidates=["walk", "hike"]).series[0]
     page = logged_in(words).get("/collections/letters?discover=true")
 
     assert list(first)[:2] == ["walk", "ride"]
     assert first["walk"][0] < 0.6 < first["walk"][1]
     assert first["ride"][0] < 0.4 < first["ride"][1]
-    assert again is not None
-    assert guided.search is not None
-    assert (again.tested, guided.search.tested) == (1, 2)
+    assert (again.facts["tested"], guided.facts["tested"]) == (1, 2)
     assert list(found(words, "letters"))[:2] == ["walk", "ride"]
     assert page.status == 200
     assert "A dictionary of likely strings" in page.text
@@ -235,9 +231,7 @@ def test_a_list_is_sent_as_a_body_and_a_page_takes_it_in_lines(words: Deployment
     page = logged_in(words).get("/collections/word?candidates=walk%0Anever")
 
     assert answer.status == 200
-    assert [row["value"] for row in answer.json["series"][0]["time_ranges"][0]["values"]] == [
-        "walk"
-    ]
+    assert [row["of"] for row in answer.json["series"][0]["ranges"][0]["figures"]] == ["walk"]
     assert answer.json["level"] == 0.9
     assert page.status == 200, page.text
     assert "1 of 2 strings were found; not found: never" in page.text

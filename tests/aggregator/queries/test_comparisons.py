@@ -7,7 +7,17 @@ import pytest
 from veilcount_analysis.errors import QueryError
 
 from ..web.api.deployment_fixtures import Deployment
-from .simulated_reports import FILE, LISTS, NOVEMBER, compare, counted, estimate, only, send
+from .simulated_reports import (
+    FILE,
+    LISTS,
+    NOVEMBER,
+    compare,
+    counted,
+    estimate,
+    figures_of,
+    only,
+    send,
+)
 
 
 def test_two_segments_differ_where_their_populations_do(stocked: Deployment) -> None:
@@ -26,8 +36,8 @@ def test_two_segments_differ_where_their_populations_do(stocked: Deployment) -> 
     assert answer.sentence == "Of 3 values compared, 2 differ, taken all together: light, dark."
     assert "light: arm:A less arm:B" in light.sentence
     assert "would have been found in 4 of 5" in system.sentence
-    for row, single in zip(answer.rows, side.values, strict=True):
-        assert (row.b.figure, row.b.low, row.b.high) == (single.frequency, single.low, single.high)
+    for row, single in zip(answer.rows, figures_of(side), strict=True):
+        assert (row.b.figure, row.b.low, row.b.high) == (single.figure, single.low, single.high)
         assert row.difference == pytest.approx(row.a.figure - row.b.figure)
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from veilcount_aggregator.queries.estimate_schema import ShareRow
 from veilcount_aggregator.records.definitions import close_collection
+from veilcount_analysis.kinds.results import Figure
 
 from ..web.api.deployment_fixtures import Deployment, deployment
-from .simulated_reports import FILE, LISTS, estimate, only
+from .simulated_reports import FILE, LISTS, estimate, figures_of, only
 
 COHORT = "of these n answers"
 POPULATION = "of the population that could have been asked"
@@ -31,7 +31,7 @@ def test_a_range_is_widened_to_whole_periods_that_have_begun_and_says_which(
 
 def test_an_open_period_is_marked(stocked: Deployment) -> None:
     """October closed ten days after its end; November closes on the tenth of December."""
-    time_ranges = estimate(stocked, "theme", by="month").series[0].time_ranges
+    time_ranges = estimate(stocked, "theme", by="month").series[0].ranges
 
     assert [each.first.month for each in time_ranges] == [10, 11, 12]
     assert [each.open_period for each in time_ranges] == [False, True, True]
@@ -59,7 +59,7 @@ def test_a_closed_collection_has_no_open_period(empty: Deployment) -> None:
 def test_days_are_grouped_by_the_unit(stocked: Deployment, by: str, firsts: list[str]) -> None:
     """Weeks are ISO's, and none is lost: time ranges add up to the whole."""
     answer = estimate(stocked, "opened", from_="2026-11-28", to="2026-12-01", by=by)
-    time_ranges = answer.series[0].time_ranges
+    time_ranges = answer.series[0].ranges
 
     assert [str(each.first) for each in time_ranges] == firsts
     assert sum(each.n for each in time_ranges) == 400
@@ -68,7 +68,7 @@ def test_days_are_grouped_by_the_unit(stocked: Deployment, by: str, firsts: list
 
 def test_weeks_are_shown_by_the_month_they_begin_in(stocked: Deployment) -> None:
     """The week of the thirtieth of November reaches into December."""
-    time_ranges = estimate(stocked, "minutes", by="month").series[0].time_ranges
+    time_ranges = estimate(stocked, "minutes", by="month").series[0].ranges
 
     assert [(each.first, each.last) for each in time_ranges] == [
         (date(2026, 11, 2), date(2026, 12, 6))
@@ -97,20 +97,18 @@ def test_only_one_answer_a_person_is_a_sample_of_a_population(
 def test_before_any_answer_nothing_is_claimed(empty: Deployment) -> None:
     """n is 0, no figure is given, and every one is still possible."""
     _, shares = only(estimate(empty, "theme"))
-    mean = only(estimate(empty, "minutes"))[1].mean
-    spread = only(estimate(empty, "spread"))[1].spread
+    (mean,) = only(estimate(empty, "minutes"))[1].figures
+    _, spread = only(estimate(empty, "spread"))
     _, ranges = only(estimate(empty, "ranges", values="0..50"))
     _, top = only(estimate(empty, "word", top="3"))
 
     assert (shares.n, shares.estimand) == (0, "no answers yet")
-    assert shares.values[0] == ShareRow("light", None, None, 0.0, 1.0, 0.0, 1.0)
-    assert mean is not None
-    assert (mean.mean, mean.low, mean.high) == (None, 0, 100)
-    assert spread is not None
-    assert not spread.buckets
-    assert spread.curve[100].share is None
-    assert ranges.values[0].frequency is None
-    assert len(top.values) == 3
+    assert figures_of(shares)[0] == Figure("share", "light", None, 0.0, 1.0, 0.0, 1.0)
+    assert (mean.figure, mean.low, mean.high) == (None, 0, 100)
+    assert figures_of(spread, "bucket") == []
+    assert figures_of(spread, "curve")[100].figure is None
+    assert figures_of(ranges)[0].figure is None
+    assert len(figures_of(top)) == 3
 
 
 def test_a_campaign_that_has_not_begun_is_empty(tmp_path: Path) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from veilcount_aggregator.queries.estimate_schema import ShareRow
 from veilcount_aggregator.store import Cell
 from veilcount_analysis.errors import QueryError
 from veilcount_analysis.estimation import LookCount, ShareEstimates
@@ -14,13 +15,23 @@ from veilcount_shared.report import Batch, Losses
 from veilcount_shared.verdict import Verdict
 
 from ..web.api.deployment_fixtures import Deployment
-from .simulated_reports import FILE, LISTS, NOVEMBER, WORDS, counted, estimate, only, send
+from .simulated_reports import (
+    FILE,
+    LISTS,
+    NOVEMBER,
+    WORDS,
+    counted,
+    estimate,
+    figures_of,
+    only,
+    send,
+)
 
 SURE = "0.9999"  # the level at which seeded populations must be in their intervals
 
 
-def holds(row: ShareRow, share: float) -> bool:
-    return row.low <= share <= row.high
+def holds(row: Any, share: float) -> bool:
+    return bool(row.low <= share <= row.high)
 
 
 # -- figures ---------------------------------------------------------------------------------------
@@ -36,7 +47,7 @@ def test_the_answer_is_the_estimate_of_the_counters(stocked: Deployment) -> None
 
     assert isinstance(expected, ShareEstimates)
     assert time_range.n == 4000
-    assert [(row.frequency, row.low, row.high, row.answers) for row in time_range.values] == [
+    assert [(row.figure, row.low, row.high, row.answers) for row in figures_of(time_range)] == [
         (*row, 4000 * row[0])
         for row in zip(expected.frequency, expected.low, expected.high, strict=True)
     ]
@@ -45,7 +56,7 @@ def test_the_answer_is_the_estimate_of_the_counters(stocked: Deployment) -> None
 def test_the_truth_lies_in_its_intervals_and_another_does_not(stocked: Deployment) -> None:
     """Alpha 1e-4 a figure; the other arm's shares are rejected."""
     one, other = (
-        only(estimate(stocked, "theme", segment=arm, level=SURE, **NOVEMBER))[1].values
+        figures_of(only(estimate(stocked, "theme", segment=arm, level=SURE, **NOVEMBER))[1])
         for arm in ("arm:A", "arm:B")
     )
 
@@ -57,11 +68,11 @@ def test_the_truth_lies_in_its_intervals_and_another_does_not(stocked: Deploymen
 
 def test_fakes_move_the_band_and_not_the_estimate(stocked: Deployment) -> None:
     few, many = (
-        only(estimate(stocked, "once", fakes=fakes))[1].values[1] for fakes in ("0.01", "0.1")
+        figures_of(only(estimate(stocked, "once", fakes=fakes))[1])[1] for fakes in ("0.01", "0.1")
     )
 
-    assert few.frequency == many.frequency
-    assert many.fake_low < few.fake_low < (few.frequency or 0) < few.fake_high < many.fake_high
+    assert few.figure == many.figure
+    assert many.fake_low < few.fake_low < (few.figure or 0) < few.fake_high < many.fake_high
     assert estimate(stocked, "once", fakes="0.1").fakes == 0.1
 
 
@@ -73,25 +84,26 @@ def test_every_result_states_its_guarantee_and_terms(stocked: Deployment) -> Non
     assert (answer.collection, answer.view.value) == ("theme", "consistent")
     assert (answer.level, answer.by.value) == (0.95, "all")
     assert (series.epsilon.event, series.epsilon.day, series.epsilon.user) == ("2", "2", "24")
-    assert (series.unit, series.counts, series.size) == ("month", "answers", 3)
+    assert (series.unit, series.counts, series.facts["size"]) == ("month", "answers", 3)
     assert series.fingerprint == stocked.series("theme").fingerprint
     assert "epsilon 2 for one answer" in " ".join(series.promise)
     assert not series.poisoning_test_failed
     assert "No test tells patient fakes" in series.poisoning_test
-    assert sum(row.frequency or 0 for row in time_range.values) == pytest.approx(1)
+    assert sum(row.figure or 0 for row in figures_of(time_range)) == pytest.approx(1)
 
 
 def test_intervals_for_every_look_are_wider_and_labelled(stocked: Deployment) -> None:
     """Shares, and the mean of a number alike."""
     one, every = (estimate(stocked, "theme", looks=looks) for looks in ("one", "every"))
-    planned, anytime = (only(answer)[1].values[0] for answer in (one, every))
-    means = [only(estimate(stocked, "minutes", looks=looks))[1].mean for looks in ("one", "every")]
+    planned, anytime = (figures_of(only(answer)[1])[0] for answer in (one, every))
+    means = [
+        figures_of(only(estimate(stocked, "minutes", looks=looks))[1], "mean")[0]
+        for looks in ("one", "every")
+    ]
 
     assert (one.looks, one.validity) == (LookCount.ONE, "valid at one planned look")
     assert (every.looks, every.validity) == (LookCount.EVERY, "valid at every look")
     assert anytime.low < planned.low < planned.high < anytime.high
-    assert means[0] is not None
-    assert means[1] is not None
     assert means[1].low < means[0].low < means[0].high < means[1].high
 
 
@@ -102,9 +114,10 @@ def test_large_domains_come_in_pages(stocked: Deployment) -> None:
     """A hundred values by default; each page says of how many."""
     (first, _), (last, rows) = (only(estimate(stocked, "word", page=page)) for page in "17")
 
-    assert (first.size, first.page, first.pages) == (WORDS, 1, 7)
-    assert (last.size, last.page, last.pages) == (WORDS, 7, 7)
-    assert [row.value for row in rows.values] == [f"w{place}" for place in range(600, 700)]
+    for series, page in ((first, 1), (last, 7)):
+        assert series.facts["size"] == WORDS
+        assert (series.facts["page"], series.facts["pages"]) == (page, 7)
+    assert [row.of for row in figures_of(rows)] == [f"w{place}" for place in range(600, 700)]
 
 
 def test_requested_values_have_the_figures_of_the_whole_in_the_requested_order(
@@ -115,7 +128,7 @@ def test_requested_values_have_the_figures_of_the_whole_in_the_requested_order(
         _, whole = only(estimate(stocked, "word", size="700", view=view))
         _, few = only(estimate(stocked, "word", values=["w3,w1", "w699"], view=view))
 
-        assert few.values == [whole.values[place] for place in (3, 1, 699)]
+        assert figures_of(few) == [figures_of(whole)[place] for place in (3, 1, 699)]
 
 
 def test_the_largest_share_of_one_page_is_not_called_the_largest(stocked: Deployment) -> None:
@@ -129,20 +142,20 @@ def test_a_top_list_is_the_largest_shares(stocked: Deployment) -> None:
     """The list is one for all time ranges, so that each value can be followed through them."""
     answer, months = (estimate(stocked, "word", top="6", by=by) for by in ("all", "month"))
     series, time_range = only(answer)
-    frequencies = [row.frequency or 0 for row in time_range.values]
+    frequencies = [row.figure or 0 for row in figures_of(time_range)]
     _, consistent = only(estimate(stocked, "word", top="6", view="consistent"))
     first = ["w0", "w1", "w2", "w3"]
 
     _, whole = only(estimate(stocked, "word", size="700"))
 
-    assert time_range.values[:4] == whole.values[:4]  # no wider for having been picked
+    assert figures_of(time_range)[:4] == figures_of(whole)[:4]  # no wider for having been picked
     assert time_range.leader == "w0"
     assert frequencies == sorted(frequencies, reverse=True)
-    assert series.stand_out == 4
-    assert [row.value for row in time_range.values[:4]] == first
-    assert [row.value for row in consistent.values] == first
-    assert [[row.value for row in each.values] for each in months.series[0].time_ranges] == [
-        [row.value for row in time_range.values]
+    assert series.facts["stand_out"] == 4
+    assert [row.of for row in figures_of(time_range)[:4]] == first
+    assert [row.of for row in figures_of(consistent)] == first
+    assert [[row.of for row in figures_of(each)] for each in months.series[0].ranges] == [
+        [row.of for row in figures_of(time_range)]
     ] * 2
 
 
@@ -150,10 +163,10 @@ def test_groups_are_sums_with_intervals_of_their_own(stocked: Deployment) -> Non
     groups = ["dim:dark,system", "light:light"]
     _, time_range = only(estimate(stocked, "theme", to="2026-10-31", group=groups, level=SURE))
     _, single = only(estimate(stocked, "theme", to="2026-10-31"))
-    dim, light = time_range.values
+    dim, light = figures_of(time_range)
 
-    assert (dim.value, light.value) == ("dim", "light")
-    assert dim.frequency == pytest.approx(sum(row.frequency or 0 for row in single.values[1:]))
+    assert (dim.of, light.of) == ("dim", "light")
+    assert dim.figure == pytest.approx(sum(row.figure or 0 for row in figures_of(single)[1:]))
     assert holds(dim, 0.75)
     assert holds(light, 0.25)
     assert not holds(dim, 0.25)
@@ -166,14 +179,14 @@ def test_a_crossed_value_is_an_object_and_its_margins_are_groups(stocked: Deploy
     paid = '{"plan": "paid", "answer": "light"}'
     _, one = only(estimate(stocked, "plan", values=paid, level=SURE))
 
-    assert [row.value for row in cells.values] == [
+    assert [row.of for row in figures_of(cells)] == [
         {"answer": theme, "plan": plan} for theme in ("light", "dark") for plan in ("free", "paid")
     ]
-    assert all(map(holds, cells.values, (0.1, 0.2, 0.3, 0.4)))
-    assert [row.value for row in plans.values] == ["free", "paid"]
-    assert all(map(holds, plans.values, (0.4, 0.6)))
-    assert all(map(holds, themes.values, (0.3, 0.7)))
-    assert one.values == [cells.values[1]]
+    assert all(map(holds, figures_of(cells), (0.1, 0.2, 0.3, 0.4)))
+    assert [row.of for row in figures_of(plans)] == ["free", "paid"]
+    assert all(map(holds, figures_of(plans), (0.4, 0.6)))
+    assert all(map(holds, figures_of(themes), (0.3, 0.7)))
+    assert figures_of(one) == [figures_of(cells)[1]]
 
 
 def test_hidden_presence_has_shares_of_all_and_of_those_who_answered(stocked: Deployment) -> None:
@@ -188,14 +201,13 @@ def test_hidden_presence_has_shares_of_all_and_of_those_who_answered(stocked: De
     assert everyone.estimand.startswith("of all devices")
     assert answered.estimand == grouped.estimand
     assert answered.estimand.startswith("of those who answered")
-    assert everyone.absent is not None
-    assert holds(everyone.absent, 0.5)
-    assert all(map(holds, everyone.values, (1 / 8, 3 / 8)))
-    assert all(map(holds, answered.values, (1 / 4, 3 / 4)))
-    assert not holds(answered.values[1], 3 / 8)
-    counts = [[row.answers for row in each.values] for each in (answered, everyone)]
+    assert holds(figures_of(everyone, "absent")[0], 0.5)
+    assert all(map(holds, figures_of(everyone), (1 / 8, 3 / 8)))
+    assert all(map(holds, figures_of(answered), (1 / 4, 3 / 4)))
+    assert not holds(figures_of(answered)[1], 3 / 8)
+    counts = [[row.answers for row in figures_of(each)] for each in (answered, everyone)]
     assert counts[0] == pytest.approx(counts[1])
-    assert grouped.values[0].frequency == pytest.approx(1)
+    assert figures_of(grouped)[0].figure == pytest.approx(1)
 
 
 # -- numbers ---------------------------------------------------------------------------------------
@@ -205,25 +217,24 @@ def test_hidden_presence_has_shares_of_all_and_of_those_who_answered(stocked: De
 def test_a_number_has_its_mean_in_its_own_units(stocked: Deployment, name: str) -> None:
     """Beta(2, 5) times a hundred: 28.57; a mean of 40 is rejected."""
     _, time_range = only(estimate(stocked, name, level=SURE))
-    mean = time_range.mean
+    (mean,) = figures_of(time_range, "mean")
 
-    assert mean is not None
     assert mean.low < 28.57 < mean.high < 40
-    assert mean.fake_low < (mean.mean or 0) < mean.fake_high
-    assert time_range.values == []
+    assert mean.fake_low < mean.figure < mean.fake_high
+    assert figures_of(time_range) == []
 
 
 def test_a_spread_has_histogram_curve_and_quantiles(stocked: Deployment) -> None:
-    spread = only(estimate(stocked, "spread"))[1].spread
+    _, spread = only(estimate(stocked, "spread"))
+    buckets, curve = figures_of(spread, "bucket"), figures_of(spread, "curve")
+    (median,) = (row for row in figures_of(spread, "quantile") if row.at == 0.5)
 
-    assert spread is not None
-    assert spread.covers.startswith("noise only")
-    assert len(spread.buckets) == 256
-    assert sum(each.frequency for each in spread.buckets) == pytest.approx(1)
-    assert (spread.buckets[0].above, spread.buckets[-1].below) == (0, 100)
-    assert (spread.curve[0].share, spread.curve[-1].share) == (0, 1)
-    median = next(each for each in spread.quantiles if each.share == 0.5)
-    assert median.value == pytest.approx(26.4, abs=3)
+    assert spread.bands.startswith("noise only")
+    assert len(buckets) == 256
+    assert sum(row.figure for row in buckets) == pytest.approx(1)
+    assert (buckets[0].of["from"], buckets[-1].of["below"]) == (0, 100)
+    assert (curve[0].figure, curve[-1].figure) == (0, 1)
+    assert median.figure == pytest.approx(26.4, abs=3)
 
 
 def test_ranges_have_shares_with_intervals(stocked: Deployment) -> None:
@@ -231,15 +242,14 @@ def test_ranges_have_shares_with_intervals(stocked: Deployment) -> None:
     values = ["0..25", "25..100"]
     _, found = only(estimate(stocked, "ranges", values=values, segment="arm:A", level=SURE))
     true = float((np.random.default_rng(11).beta(2, 5, 8000) < 0.25).mean())
-    low, high = found.values
+    low, high = figures_of(found)
 
-    assert low.value == {"from": 0, "below": 25}
+    assert low.of == {"from": 0, "below": 25}
     assert holds(low, true)
     assert holds(high, 1 - true)
     assert not holds(low, 1 - true)
-    assert low.fake_low < (low.frequency or 0) < low.fake_high
-    assert found.spread is not None
-    assert found.spread.covers.startswith("every edge at once")
+    assert low.fake_low < (low.figure or 0) < low.fake_high
+    assert found.bands.startswith("every edge at once")
 
 
 # -- series, losses --------------------------------------------------------------------------------
@@ -259,8 +269,8 @@ def test_series_come_apart_the_newest_first(empty: Deployment) -> None:
 
     assert [each.fingerprint for each in before.series] == [old.fingerprint]
     assert [each.fingerprint for each in after.series] == [new.fingerprint, old.fingerprint]
-    assert [each.time_ranges[0].n for each in after.series] == [450, 400]
-    assert [each.size for each in after.series] == [3, 2]
+    assert [each.ranges[0].n for each in after.series] == [450, 400]
+    assert [series.facts["size"] for series in after.series] == [3, 2]
     assert [each.fingerprint for each in third.series] == [new.fingerprint]
     assert [each.fingerprint for each in named.series] == [old.fingerprint]
 
@@ -288,7 +298,7 @@ def test_uncounted_reports_come_with_n(empty: Deployment) -> None:
     (series,) = estimate(empty, "theme", by="month").series
 
     assert series.unplaced == {"over_budget": 1}
-    assert [each.verdicts for each in series.time_ranges] == [{"stale": 1}, {}, {"duplicate": 1}]
+    assert [each.verdicts for each in series.ranges] == [{"stale": 1}, {}, {"duplicate": 1}]
     aged, evicted = series.losses
     assert (aged.reason, aged.least, aged.most) == ("aged", 30, 297)
     assert (evicted.reason, evicted.least, evicted.most) == ("evicted", 3000, None)

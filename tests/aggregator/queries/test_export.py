@@ -113,7 +113,7 @@ def test_counts_and_probabilities_give_the_raw_share(stocked: Deployment) -> Non
     assert {row["segments"] for row in rows} == {"arm:A"}
     for row in rows:
         raw = (row["count"] / row["n"] - row["Q"]) / (row["P"] - row["Q"])
-        assert row["frequency"] == pytest.approx(raw)
+        assert row["figure"] == pytest.approx(raw)
         assert row["simultaneous_low"] < row["low"] < row["high"] < row["simultaneous_high"]
     assert {row["count"] for row in ratios} == {None}
     assert (mean["P"], mean["Q"], mean["count"], mean["segments"]) == (None,) * 4

@@ -174,7 +174,7 @@ def test_more_figures_than_a_result_may_have_are_refused(
     with pytest.raises(QueryError, match="1,400 figures, at most 1,399: ask for fewer values"):
         estimate(stocked, "word", size="700", by="month")
 
-    assert len(estimate(stocked, "word", size="699", by="month").series[0].time_ranges) == 2
+    assert len(estimate(stocked, "word", size="699", by="month").series[0].ranges) == 2
 
 
 def test_an_unknown_name_is_refused_with_similar_ones(stocked: Deployment) -> None:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import numpy as np
 import pytest
 
 from veilcount_aggregator.queries import EstimateResult
-from veilcount_aggregator.queries.estimate_schema import ShareRow
 from veilcount_analysis.errors import QueryError
 
 from ..web.api.deployment_fixtures import Deployment, deployment
 from ..web.dashboard.page_fixtures import logged_in
-from .simulated_reports import counted, estimate, send, send_numbers
+from .simulated_reports import counted, estimate, figures_of, send, send_numbers
 
 FILE = 'app = "acme"\n' + "".join(
     f'[{name}]\nquestion = "Which {name}?"\nepsilon = 1\n{rest}\n'
@@ -54,12 +54,12 @@ def ask(daily: Deployment, name: str, view: str, **more: str) -> EstimateResult:
     return estimate(daily, name, view=view, **{"by": "day", "to": "2026-11-30"} | more)
 
 
-def shares(result: EstimateResult, row: int = -1) -> list[ShareRow]:
-    return [each.values[row] for each in result.series[0].time_ranges if each.n]
+def shares(result: EstimateResult, row: int = -1) -> list[Any]:
+    return [figures_of(each)[row] for each in result.series[0].ranges if each.n]
 
 
-def width(row: ShareRow) -> float:
-    return row.high - row.low
+def width(row: Any) -> float:
+    return float(row.high - row.low)
 
 
 def test_figures_are_known_better_and_a_jump_is_followed(daily: Deployment) -> None:
@@ -72,36 +72,39 @@ def test_figures_are_known_better_and_a_jump_is_followed(daily: Deployment) -> N
     assert {row.count for row in smooth} == {row.count for row in raw}
     assert all(row.simultaneous_low is None for row in smooth)
     for row, before in zip(smooth, raw, strict=True):
-        assert row.frequency is not None
-        assert row.low < row.fake_low < row.frequency < row.fake_high < row.high
-        assert row.answers == pytest.approx(row.frequency * DAILY)
+        assert row.figure is not None
+        assert row.low < row.fake_low < row.figure < row.fake_high < row.high
+        assert row.answers == pytest.approx(row.figure * DAILY)
         assert row.fake_high - row.fake_low < 1.2 * (before.fake_high - before.fake_low)
 
 
 def test_a_day_without_reports_stays_without_a_figure(daily: Deployment) -> None:
-    time_range = ask(daily, "rose", "smooth").series[0].time_ranges[EMPTY]
+    time_range = ask(daily, "rose", "smooth").series[0].ranges[EMPTY]
 
-    assert (time_range.n, time_range.values[-1].frequency) == (0, None)
+    assert (time_range.n, figures_of(time_range)[-1].figure) == (0, None)
 
 
 def test_means_and_absent_devices_are_smoothed_too(daily: Deployment) -> None:
     means = [
-        [each.mean for each in ask(daily, "minutes", view).series[0].time_ranges if each.mean]
+        [figures_of(part, "mean")[0] for part in ask(daily, "minutes", view).series[0].ranges]
         for view in ("raw", "smooth")
     ]
     absent = [
-        [each.absent for each in ask(daily, "hidden", view).series[0].time_ranges if each.n]
+        [
+            figures_of(part, "absent")[0]
+            for part in ask(daily, "hidden", view).series[0].ranges
+            if part.n
+        ]
         for view in ("raw", "smooth")
     ]
     for raw, smooth in (*zip(*means, strict=True), *zip(*absent, strict=True)):
-        assert raw is not None
-        assert smooth is not None
         assert smooth == raw or smooth.high - smooth.low < raw.high - raw.low
-    result = ask(daily, "minutes", "smooth").series[0].time_ranges[-1]
-    assert result.mean is not None
-    assert result.mean.low < 40 < result.mean.high
+    result = ask(daily, "minutes", "smooth").series[0].ranges[-1]
+    (mean,) = figures_of(result, "mean")
+    assert len(result.figures) == 1
+    assert mean.low < 40 < mean.high
     assert result.estimand == "of the population that could have been asked, smoothed over days"
-    assert (result.spread, result.leader) == (None, None)
+    assert (result.bands, result.leader) == ("", None)
 
 
 def test_persons_who_answer_twice_count_for_less(daily: Deployment) -> None:

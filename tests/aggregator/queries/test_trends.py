@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
-from veilcount_aggregator.queries.estimate_schema import ShareRow
 from veilcount_analysis.errors import QueryError
 from veilcount_analysis.series.packed_rows import rows_from_numbers
 from veilcount_client.testing import SeededRandomSource
@@ -17,7 +16,7 @@ from veilcount_shared.mechanisms import TrendMechanism
 
 from ..web.api.deployment_fixtures import Deployment, deployment
 from ..web.dashboard.page_fixtures import logged_in
-from .simulated_reports import compare, counted, estimate, send_rows
+from .simulated_reports import compare, counted, estimate, figures_of, send_rows
 
 FILE = """app = "acme"
 [premium]
@@ -65,26 +64,26 @@ def premium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
         yield made
 
 
-def true(rows: list[ShareRow]) -> ShareRow:
-    return next(row for row in rows if row.value is True)
+def true(rows: list[Any]) -> Any:
+    return next(row for row in rows if row.of is True)
 
 
 def test_each_day_has_the_share_at_its_end_with_an_interval_that_covers(
     premium: Deployment,
 ) -> None:
     (series,) = estimate(premium, "premium", by="day", level="0.999").series
-    days = series.time_ranges
+    days = series.ranges
 
     assert [each.first.day for each in days] == list(range(1, DAYS + 2))
     for day, each in enumerate(days[:DAYS]):
-        row = true(each.values)
+        row = true(figures_of(each))
         assert row.low < share(day) < row.high, day
         assert row.high - row.low < 0.5
-        assert row.frequency is not None
-        assert row.fake_low < row.frequency < row.fake_high
+        assert row.figure is not None
+        assert row.fake_low < row.figure < row.fake_high
         assert each.estimand.startswith(f"at the end of 2026-12-{day + 1:02}, of the population")
     assert days[DAYS].n == 0  # today: its reports come at the end of it
-    assert sum(row.frequency or 0 for row in days[3].values) == pytest.approx(1)
+    assert sum(row.figure or 0 for row in figures_of(days[3])) == pytest.approx(1)
 
 
 def test_a_range_has_the_share_at_the_end_of_its_last_day_that_is_over(
@@ -93,11 +92,11 @@ def test_a_range_has_the_share_at_the_end_of_its_last_day_that_is_over(
     (whole,), (part,) = (
         estimate(premium, "premium", **days).series for days in ({}, {"to": "2026-12-06"})
     )
-    days = estimate(premium, "premium", by="day").series[0].time_ranges
+    days = estimate(premium, "premium", by="day").series[0].ranges
 
-    assert whole.time_ranges[0].values == days[DAYS - 1].values
-    assert part.time_ranges[0].values == days[5].values
-    assert whole.time_ranges[0].usable
+    assert figures_of(whole.ranges[0]) == figures_of(days[DAYS - 1])
+    assert figures_of(part.ranges[0]) == figures_of(days[5])
+    assert whole.ranges[0].usable
 
 
 def test_faces_show_the_same_figures(premium: Deployment) -> None:

@@ -13,9 +13,11 @@ import pytest
 from veilcount_analysis.errors import QueryError
 from veilcount_analysis.kinds.estimate import SeriesData, estimate_series
 from veilcount_analysis.kinds.estimate_query import EstimateQuery
-from veilcount_analysis.kinds.kind import NOT_TAKEN, Kind, Tally, parameters
-from veilcount_analysis.kinds.registry import KINDS, kind_of
+from veilcount_analysis.kinds.kind import NOT_TAKEN, Kind, parameters
+from veilcount_analysis.kinds.registry import KINDS, check_kinds, kind_of
 from veilcount_analysis.kinds.scope import Scope
+from veilcount_analysis.kinds.source import Tally
+from veilcount_analysis.kinds.values import Values
 from veilcount_analysis.mechanisms import estimate_shares
 from veilcount_analysis.query_params import params
 from veilcount_analysis.series.series import Series
@@ -83,6 +85,17 @@ def test_an_unknown_kind_is_an_error_and_never_taken_for_values() -> None:
         kind_of(cast("Collection", Unknown(domain="several values")))
 
 
+def test_a_kind_that_lacks_a_choice_is_refused_by_name() -> None:
+    """Whether its sides are compared is one such choice, which nothing makes for it."""
+
+    class Several(Kind[object, Tally]):
+        panels = Values.panels
+        read, figures, headline = Values.read, Values.figures, Values.headline
+
+    with pytest.raises(TypeError, match=r"^Several: define comparison, name$"):
+        check_kinds([*KINDS.values(), cast("type[Kind[Any, Any]]", Several)])
+
+
 @pytest.mark.parametrize("name", VALUES)
 @pytest.mark.parametrize("domain", QUESTIONS.values(), ids=QUESTIONS)
 def test_a_parameter_that_a_kind_does_not_declare_is_refused(domain: str, name: str) -> None:
@@ -120,12 +133,26 @@ def test_figures_come_from_arrays_without_a_server() -> None:
     collection = of_values(3)
     counters = simulate(collection, np.array([600, 300, 100]), np.random.default_rng(1))
 
-    (result,) = estimated(collection, counters).ranges
+    (estimate,) = estimated(collection, counters).ranges
+    result = estimate.result
     shares: Any = estimate_shares(collection, counters)
 
     assert [figure.figure for figure in result.figures] == shares.frequency.tolist()
     assert [figure.low for figure in result.figures] == shares.low.tolist()
     assert result.n == 1000
+
+
+@pytest.mark.parametrize("domain", ["values", "mean", "distribution", "ranges", "features"])
+def test_what_a_kind_states_is_declared_and_has_a_panel(domain: str) -> None:
+    collection = question(QUESTIONS[domain])
+    kind: Kind[Any, Any] = kind_of(collection)
+    series = estimated(collection, np.full(kind.handler.mechanism.counters, 200))
+    figures = series.ranges[0].result.figures
+    shown = {name for panel in kind.panels for name in panel.figures} | {"bucket"}  # in parts
+
+    assert set(series.facts) == set(kind.facts)
+    assert {figure.kind for figure in figures} <= shown
+    assert kind.panels[0].rows(figures)
 
 
 SIMULATIONS = list(dict.fromkeys(kind.simulation for kind in KINDS.values() if kind.simulation))

@@ -127,7 +127,7 @@ def test_an_aggregator_counts_on_it_and_no_command_line_nor_log_has_the_password
     estimate = json.loads(ran[2].stdout)
     assert [command.returncode for command in ran] == [0] * 4, ran
     assert verdict == COUNTED
-    assert [row["n"] for row in estimate["series"][0]["time_ranges"]] == [1]
+    assert [row["n"] for row in estimate["series"][0]["ranges"]] == [1]
     assert ready["durable"].startswith("durable")
     assert server.pid in lines
     assert not any(store.secrets.password in line for line in lines.values())

@@ -210,7 +210,7 @@ def report_of(collection: Collection, slot: SlotSecret, token: bytes) -> Report:
 def estimates(host: Host) -> list[object]:
     """Return what is estimated of each value; whether a period is open changes with a close."""
     (series,) = json.loads(host.run("veilcount estimate theme --json"))["series"]
-    return [(each["n"], each["values"]) for each in series["time_ranges"]]
+    return [(part["n"], part["figures"]) for part in series["ranges"]]
 
 
 def test_a_leaked_token_key_counts_no_more_and_what_counted_stays(tmp_path: Path) -> None:

@@ -13,10 +13,12 @@ from typing import Any
 from ..errors import QueryError
 from ..estimation import LookCount, View
 from .estimate_query import Denominator, EstimateQuery
-from .kind import Figure, Kind, RangeResult, Selection, Source, Tally
+from .kind import Kind
+from .results import Figure, RangeEstimate
 from .sample_adequacy import SampleAdequacy, Terms, observed_adequacy, sample_adequacy
 from .scope import Scope
 from .smoothing import smooth_figures, smoothing_problem
+from .source import Selection, Source, Tally
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,7 +50,7 @@ class SeriesFigures:
     facts: Mapping[str, Any]
     poisoning_test_failed: bool
     poisoning_test: str
-    ranges: tuple[RangeResult, ...]
+    ranges: tuple[RangeEstimate, ...]
 
 
 def estimate_series(kind: Kind[Any, Any], query: EstimateQuery, data: SeriesData) -> SeriesFigures:
@@ -64,27 +66,15 @@ def estimate_series(kind: Kind[Any, Any], query: EstimateQuery, data: SeriesData
     return SeriesFigures(data.selection.facts, failed, message, ranges)
 
 
-def _ranges(kind: Kind[Any, Any], query: EstimateQuery, data: SeriesData) -> Iterator[RangeResult]:
+def _ranges(
+    kind: Kind[Any, Any], query: EstimateQuery, data: SeriesData
+) -> Iterator[RangeEstimate]:
     for time_range in data.scope.ranges:
         contributions = time_range.contributions(kind.collection)
         counted = kind.read(data.source, data.scope, time_range)
         result = kind.figures(counted, query, data.selection, time_range)
         adequacy = judge(kind, query, result.n, widest(result.figures), contributions)
-        yield RangeResult(
-            first=time_range.first,
-            last=time_range.last,
-            first_period=time_range.periods[0],
-            last_period=time_range.periods[-1],
-            open_period=time_range.open_period,
-            n=result.n,
-            usable=adequacy.usable,
-            adequacy=adequacy.text,
-            estimand=result.estimand,
-            contributions=contributions,
-            figures=result.figures,
-            leader=result.leader,
-            bands=result.bands,
-        )
+        yield RangeEstimate(time_range, contributions, adequacy, result)
 
 
 def widest(figures: Iterable[Figure]) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 from math import inf, isfinite
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -39,12 +39,17 @@ from ..simulation.simulated_figures import SimulatedFigures
 from ..text.number_format import precise
 from ..text.view_parts import Table
 from .estimate_query import EstimateQuery
-from .kind import NUMBER_ROWS, Figure, RangeFigures, Selection, SummedKind, Tally
+from .headline import Headline
+from .kind import NUMBER_ROWS, SummedKind
 from .numbers import ONE_LOOK, UNTESTED
+from .panels import Form, Panel
+from .results import Figure, RangeFigures
+from .source import Selection, Tally
 from .time_ranges import TimeRange
 from .values import UNLISTED
 
 REMOVE = "features have no values to select: remove it"
+MOMENTS = ("mean", "deviation", "covariance", "correlation", "coefficient", "intercept")
 SEPARATOR = ", "  # of the names of two numbers, which have none
 SIMULATED = ("figure", "of", "truth", "local", "interval")
 
@@ -52,10 +57,17 @@ SIMULATED = ("figure", "of", "truth", "local", "interval")
 class FeatureMoments(SummedKind[Features]):
     """Figures of one or two of the numbers, in their units."""
 
+    name = "features"
+    panels = (
+        Panel(("correlation",), "Correlations", of_shares=False),
+        Panel(("coefficient",), "Linear regression", of_shares=False),
+        Panel(MOMENTS, "Figures of the numbers", Form.TABLE, of_shares=False),
+    )
+    followed = ""
+    comparison = "several numbers are not compared: estimate both"
     rows = NUMBER_ROWS
     figure = "moments of numbers from -1 to 1"
     untested = UNTESTED
-    uncompared = "several numbers are not compared: estimate both"
     simulation = FeaturesSimulation
     accepted_parameters: ClassVar[frozenset[str]] = frozenset({"regress"})
     refused_parameters: ClassVar[Mapping[str, str]] = {
@@ -77,6 +89,18 @@ class FeatureMoments(SummedKind[Features]):
         names = self.domain.names
         if regress and regress not in names:
             raise QueryError("regress", regress, f"give one of {', '.join(names)}")
+
+    def headline(
+        self, figures: Sequence[Figure], facts: Mapping[str, Any], *, leads: bool
+    ) -> Headline:
+        """Return the strongest correlation."""
+        rows = [row for row in figures if row.kind == "correlation" and row.figure is not None]
+        if not rows:
+            return Headline("No two numbers vary enough for a correlation")
+        row = max(rows, key=lambda row: abs(row.figure or 0.0))
+        figure, low, high = (f"{end or 0.0:.2f}" for end in (row.figure, row.low, row.high))
+        pair = str(row.of).replace(SEPARATOR, " and ")
+        return Headline(f"Correlation of {pair} {figure}, {low} to {high}")
 
     def figures(
         self, data: Tally, query: EstimateQuery, selection: Selection, time_range: TimeRange

@@ -8,170 +8,36 @@ names them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import date
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
-import numpy as np
 from numpy.random import Generator
 
 from veilcount_shared import Collection
 
 from ..errors import QueryError
-from ..estimation import LookCount, MeanEstimate, ShareEstimates, View
-from ..estimation.confidence_intervals import Counts
+from ..estimation import LookCount, View
 from ..mechanisms import handler_of
-from ..mechanisms.candidate_search import Candidates
 from ..mechanisms.handler import MechanismHandler
 from ..privacy.trust_models import Quantity
 from ..query_params import Parameters
 from ..simulation.simulated_figures import SimulatedFigures, SimulationQuery
+from .comparison import Comparison
 from .estimate_query import EstimateQuery
-from .labels import Value
+from .headline import Headline
+from .panels import Panel
+from .results import Figure, RangeFigures
 from .sample_adequacy import GOAL, SIGNIFICANT, ErrorModel
 from .scope import Scope
+from .source import Selection, Source, Tally
 from .time_ranges import TimeRange
 
 D = TypeVar("D")
 T = TypeVar("T")
 NOT_TAKEN = "this collection does not take it: remove it"
-#: by what a side is of, the rarest last
-SUBJECTS = ("listed values", "open strings", "a number")
 NAMED = 3  # candidates in an error
 NUMBER_ROWS = 600  # a curve, a histogram, quantiles
-
-
-@dataclass(slots=True)  # not frozen: that is three times slower, and a result has thousands
-class Figure:
-    """One figure with its interval, in its own unit.
-
-    `of` is the value, range or numbers that it is of; `at` is a coordinate: the edge of a curve,
-    the requested share of a quantile.
-    """
-
-    kind: str
-    of: Value | None
-    figure: float | None
-    low: float | None = None
-    high: float | None = None
-    fake_low: float | None = None
-    fake_high: float | None = None
-    at: float | None = None
-    answers: float | None = None
-    count: int | None = None
-    simultaneous_low: float | None = None
-    simultaneous_high: float | None = None
-
-    @property
-    def width(self) -> float:
-        """The width of its interval; 0 without one."""
-        return 0.0 if self.low is None or self.high is None else self.high - self.low
-
-
-@dataclass(frozen=True, slots=True)
-class RangeFigures:
-    """The figures of one time range, and what they estimate."""
-
-    n: int
-    estimand: str
-    figures: tuple[Figure, ...]
-    leader: Value | None = None
-    bands: str = ""  # what the bands of a curve and its quantiles cover
-
-
-@dataclass(frozen=True, slots=True)
-class RangeResult:
-    """The figures of a time range of whole periods, and whether they can be read."""
-
-    first: date
-    last: date
-    first_period: int
-    last_period: int
-    open_period: bool
-    n: int
-    usable: bool
-    adequacy: str
-    estimand: str
-    contributions: int
-    figures: tuple[Figure, ...]
-    leader: Value | None
-    bands: str
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Tally:
-    """The counters of some reports, and how many of these are cover reports of a shuffler."""
-
-    counters: Counts
-    covers: int = 0
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Selection:
-    """The shown values, decided over the whole range; `facts` are what a series states of it."""
-
-    labels: tuple[Value, ...] = ()
-    places: Counts = field(default_factory=lambda: np.zeros(0, np.int64))
-    groups: tuple[Counts, ...] | None = None
-    facts: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class CommonValues:
-    """The places of the values that two sides have in common, and the value of each."""
-
-    first: Counts
-    second: Counts
-    value: Callable[[int], Value]  # by its index: there may be a million
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class CandidateSearch:
-    """One test of candidates: those found, the most frequent first, and what a test costs now."""
-
-    texts: tuple[str, ...]
-    places: Counts
-    candidates: int
-    tested: int
-    alpha: float
-    named: tuple[str, ...] = ()
-    discovers: bool = False
-
-
-class Searches(Protocol):
-    """The searches of one series: who tests many candidates finds some by chance.
-
-    `about` identifies the tested reports: the same test of the same reports counts once.
-    """
-
-    def known(self) -> CandidateSearch:
-        """Return the strings that were found in any test, and what a further test would cost."""
-
-    def test(
-        self, whole: Tally, candidates: Candidates, about: Sequence[object]
-    ) -> CandidateSearch:
-        """Count a test of each candidate, and return those found."""
-
-    def discover(
-        self, whole: Tally, dictionary: Sequence[str], about: Sequence[object]
-    ) -> CandidateSearch:
-        """Count a search letter by letter, and return the strings found."""
-
-
-class Source(Protocol):
-    """Where a kind reads one series: a store, or a notebook's arrays."""
-
-    def tally(self, periods: range, cells: Sequence[int]) -> Tally:
-        """Return the tally of periods and cells together."""
-
-    def is_over(self, period: int) -> bool:
-        """Whether a period has ended."""
-
-    @property
-    def searches(self) -> Searches:
-        """The searches among open strings, which are counted."""
 
 
 class Kind(ABC, Generic[D, T]):
@@ -180,6 +46,14 @@ class Kind(ABC, Generic[D, T]):
     `D` is the type of its domain, `T` what it reads of a time range.
     """
 
+    #: what commands, pages and results call it
+    name: ClassVar[str]
+    #: what is shown, in this order
+    panels: ClassVar[tuple[Panel, ...]]
+    #: what its results state of a series, and what each fact is
+    facts: ClassVar[Mapping[str, str]] = {}
+    #: the figures that are followed over time; empty: none
+    followed: ClassVar[str] = "share"
     #: the query parameters that it takes, of those that depend on the kind (`parameters`)
     accepted_parameters: ClassVar[frozenset[str]] = frozenset()
     #: why it takes no other: the fix by the parameter; others have `NOT_TAKEN`
@@ -188,11 +62,6 @@ class Kind(ABC, Generic[D, T]):
     figure: ClassVar[str] = "values"  # the subject of a verdict on n
     untested: ClassVar[str] = ""  # why there is no poisoning test
     measures_width: ClassVar[bool] = False  # adequacy by the widths of intervals instead of by n
-
-    # -- of comparisons
-    subject: ClassVar[str] = "listed values"  # of one side; sides of another are not compared
-    uncompared: ClassVar[str] = ""  # why it is not compared at all
-    named_values: ClassVar[bool] = False  # whether values are known by their names alone
     released_as: ClassVar[str] = "histogram"  # the central release that shows the same
 
     #: the options of its simulation; None: there is none
@@ -211,7 +80,7 @@ class Kind(ABC, Generic[D, T]):
 
     def parameter_problem(self, name: str) -> str:
         """Return why it does not take a parameter; empty: it does."""
-        if name in self.accepted_parameters:
+        if self.accepts(name):
             return ""
         return self.refused_parameters.get(name, NOT_TAKEN)
 
@@ -235,7 +104,47 @@ class Kind(ABC, Generic[D, T]):
     ) -> RangeFigures:
         """Return the figures of one time range."""
 
+    # -- what a page offers ------------------------------------------------------------------------
+
+    def accepts(self, name: str) -> bool:
+        """Whether it takes a parameter."""
+        return name in self.accepted_parameters
+
+    @property
+    def searchable(self) -> bool:
+        """Whether its values are found by a part of their names."""
+        return False
+
+    @property
+    def groupings(self) -> tuple[str, ...]:
+        """The groups that its definition names."""
+        return ()
+
+    @property
+    def default_values(self) -> tuple[str, ...]:
+        """The values that are shown by default; none: all of them, or the largest."""
+        return ()
+
+    @property
+    def brief(self) -> Kind[Any, Any]:
+        """The kind of its headline, which is computed faster."""
+        return self
+
+    def unknown_values(self, words: Sequence[str]) -> tuple[str, ...]:
+        """Return the words that name no value."""
+        return ()
+
     # -- what goes with the figures ----------------------------------------------------------------
+
+    @abstractmethod
+    def headline(
+        self, figures: Sequence[Figure], facts: Mapping[str, Any], *, leads: bool
+    ) -> Headline:
+        """Return the finding of a time range with reports."""
+
+    def notes(self, facts: Mapping[str, Any]) -> list[str]:
+        """Return what its facts mean, a sentence each."""
+        return []
 
     def poisoning(self, whole: Tally) -> tuple[bool, str]:
         """Return whether the poisoning test failed, and its message."""
@@ -271,22 +180,10 @@ class Kind(ABC, Generic[D, T]):
 
     # -- comparisons -------------------------------------------------------------------------------
 
-    def comparison_problem(self, other: Kind[Any, Any]) -> str:
-        """Return why it is not compared with another kind; empty: it is."""
-        if self.subject == other.subject:
-            return ""
-        rarer = max(self.subject, other.subject, key=SUBJECTS.index)
-        return f"one side is of {rarer}, the other is not"
-
-    def common_values(self, other: Kind[Any, Any], words: Sequence[str]) -> CommonValues | None:
-        """Return the values that both sides have, of those named; None: each has one mean."""
-        raise NotImplementedError(self.uncompared)
-
-    def side_estimate(
-        self, tally: Tally, query: EstimateQuery, contributions: int, places: Counts | None
-    ) -> ShareEstimates | MeanEstimate:
-        """Return the estimate of one side of a comparison, from at least one report."""
-        raise NotImplementedError(self.uncompared)
+    @property
+    @abstractmethod
+    def comparison(self) -> Comparison | str:
+        """How its sides are compared, or why they are not."""
 
     def frequencies(self, whole: Tally) -> tuple[float, ...] | None:
         """Return observed shares, for a comparison of trust models; None: none are listed."""

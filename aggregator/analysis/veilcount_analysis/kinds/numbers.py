@@ -26,24 +26,20 @@ from ..simulation.local_vs_central import AnswersSimulation, compare_local_and_c
 from ..simulation.population import Population
 from ..simulation.simulated_figures import SimulatedFigures, SimulationQuery
 from ..simulation.true_values import TrueValues
+from .comparison import NUMBER, Comparison
 from .estimate_query import EstimateQuery
-from .kind import (
-    NUMBER_ROWS,
-    CommonValues,
-    Figure,
-    Kind,
-    RangeFigures,
-    Selection,
-    Source,
-    SummedKind,
-    Tally,
-)
+from .headline import Headline, mean_text
+from .kind import NUMBER_ROWS, SummedKind
+from .panels import Form, Panel
+from .results import Figure, RangeFigures
 from .scope import Scope
+from .source import Selection, Source, Tally
 from .time_ranges import TimeRange
-from .values import UNLISTED
+from .values import SHARES, UNLISTED
 
 POINTS = 64  # evenly spread over the range, of a simulated distribution
-SHARES = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
+QUANTILES = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
+PARTS = 8  # of the range, whose shares are shown
 REMOVE = "this collection is of a number: remove it"
 ONE_LOOK = (
     "the bands of a distribution or of ranges hold at one planned look: looks=one, or a collection"
@@ -56,12 +52,43 @@ UNTESTED = (
 RANGES_ONLY = 'only a number with measure = "ranges" has shares: remove it'
 
 
+def range_parts(figures: Sequence[Figure]) -> list[Figure]:
+    """Return the shares of the parts of a range; none where shares of ranges are estimated.
+
+    A share's interval follows from the band of the curve: its range at the part's end minus its
+    range at the part's start.
+    """
+    heights = [figure.figure for figure in figures if figure.kind == "bucket"]
+    if not heights or any(figure.kind == "share" for figure in figures):
+        return []
+    step = len(heights) // PARTS
+    shares = np.array(heights).reshape(PARTS, step).sum(axis=1).tolist()
+    edges = [figure for figure in figures if figure.kind == "curve"][::step]
+    return [_part(*ends, share) for ends, share in zip(pairwise(edges), shares, strict=True)]
+
+
+def _part(start: Figure, end: Figure, share: float) -> Figure:
+    low, high = (end.low or 0.0) - (start.high or 0.0), (end.high or 0.0) - (start.low or 0.0)
+    of = {"from": start.at or 0.0, "below": end.at or 0.0}
+    return Figure("part", of, share, max(low, 0), min(high, 1))
+
+
+MEAN = Panel(("mean",), "The mean", of_shares=False)
+BANDS = (
+    Panel(("part",), "Shares of the parts of the range", band=True, pick=range_parts),
+    Panel(("curve",), "Share of the reports below each number", Form.LINE, band=True),
+    Panel(("quantile",), "Quantiles", Form.TABLE, of_shares=False, band=True),
+)
+
+
 class Mean(SummedKind[Number]):
     """The mean alone."""
 
+    name = "mean"
+    panels: ClassVar[tuple[Panel, ...]] = (MEAN,)
+    followed = "mean"
     rows = NUMBER_ROWS
     figure = "means"
-    subject = "a number"
     released_as = "mean"
     simulation: ClassVar[type[SimulationQuery] | None] = AnswersSimulation
     untested = UNTESTED
@@ -82,14 +109,7 @@ class Mean(SummedKind[Number]):
     def figures(
         self, data: Tally, query: EstimateQuery, selection: Selection, time_range: TimeRange
     ) -> RangeFigures:
-        contributions = time_range.contributions(self.collection)
-        number = estimate_number(
-            self.collection,
-            data.counters,
-            query.level,
-            contributions=contributions,
-            looks=query.looks,
-        )
+        number = self._number(data, query, time_range.contributions(self.collection))
         if isinstance(number, NoReports):
             low, high = float(number.low[0]), float(number.high[0])
             empty = Figure("mean", None, None, low, high, low, high)
@@ -97,15 +117,35 @@ class Mean(SummedKind[Number]):
         mean = _mean(number, query)
         if isinstance(number, MeanEstimate):
             return RangeFigures(number.n, number.estimand, (mean,))
-        figures = (*self.finer(number, query), mean)
+        figures = (mean, *self.finer(number, query))
         return RangeFigures(number.n, number.estimand, figures, bands=number.curve.covers)
 
-    def common_values(self, other: Kind[Any, Any], words: Sequence[str]) -> CommonValues | None:
-        return None
+    def _number(
+        self, data: Tally, query: EstimateQuery, contributions: int
+    ) -> MeanEstimate | BucketHistogram | NoReports:
+        """Return the estimate of its measure."""
+        return estimate_number(
+            self.collection,
+            data.counters,
+            query.level,
+            contributions=contributions,
+            looks=query.looks,
+        )
 
-    def side_estimate(
-        self, tally: Tally, query: EstimateQuery, contributions: int, places: Counts | None
+    def headline(
+        self, figures: Sequence[Figure], facts: Mapping[str, Any], *, leads: bool
+    ) -> Headline:
+        (mean,) = (figure for figure in figures if figure.kind == "mean")
+        return Headline(mean_text(mean))
+
+    @property
+    def comparison(self) -> Comparison:
+        return Comparison(NUMBER, lambda *_: None, self._side)
+
+    def _side(
+        self, tally: Tally, query: EstimateQuery, contributions: int, _: Counts | None
     ) -> MeanEstimate:
+        """Return the mean, whatever the measure, from at least one report."""
         return estimate_mean(
             self.collection,
             tally.counters,
@@ -136,24 +176,33 @@ class Mean(SummedKind[Number]):
     def _input(self, number: Fraction) -> int:
         return self.domain.input(number, SystemRandomSource())  # unused for points of the grid
 
-    def finer(
-        self,
-        histogram: BucketHistogram,
-        query: EstimateQuery,
-    ) -> tuple[Figure, ...]:
+    def finer(self, histogram: BucketHistogram, query: EstimateQuery) -> tuple[Figure, ...]:
         """Return the figures of a distribution."""
         return tuple(_distribution(histogram))
+
+
+class MeanAlone(Mean):
+    """The mean of a distribution, which takes longer, from at least one report."""
+
+    def _number(self, data: Tally, query: EstimateQuery, contributions: int) -> MeanEstimate:
+        return self._side(data, query, contributions, None)
 
 
 class Distribution(Mean):
     """The mean, a histogram, a curve and quantiles."""
 
+    name = "distribution"
+    panels: ClassVar[tuple[Panel, ...]] = (MEAN, *BANDS)
     simulation = None
     accepted_parameters: ClassVar[frozenset[str]] = frozenset({"view=smooth"})
     refused_parameters: ClassVar[Mapping[str, str]] = {
         **Mean.refused_parameters,
         "looks=every": ONE_LOOK,
     }
+
+    @property
+    def brief(self) -> MeanAlone:
+        return MeanAlone(self.collection)
 
     def frequencies(self, whole: Tally) -> tuple[float, ...] | None:
         histogram = estimate_number(self.collection, whole.counters)
@@ -169,11 +218,19 @@ class Distribution(Mean):
 class Ranges(Distribution):
     """The same, and the shares of any ranges."""
 
+    name = "ranges"
+    panels: ClassVar[tuple[Panel, ...]] = (MEAN, SHARES, *BANDS)
     figure = "quarters of the range"
     accepted_parameters: ClassVar[frozenset[str]] = frozenset({"view=smooth", "values"})
 
     def shown_shares(self, buckets: Floats) -> tuple[float, ...]:
         return tuple(float(quarter.sum()) for quarter in np.split(buckets, QUARTERS))
+
+    @property
+    def default_values(self) -> tuple[str, ...]:
+        step = (self.domain.high - self.domain.low) / PARTS
+        ends = [float(self.domain.low + step * place) for place in range(PARTS + 1)]
+        return tuple(f"{low:.15g}..{high:.15g}" for low, high in pairwise(ends))
 
     def check(self, query: EstimateQuery) -> None:
         super().check(query)
@@ -220,6 +277,6 @@ def _distribution(number: BucketHistogram) -> Iterator[Figure]:
     for row in zip(edges, shares, curve.low.tolist(), curve.high.tolist(), strict=True):
         edge, share, low, high = row
         yield Figure("curve", None, share, low, high, at=edge)
-    for quantile in map(curve.quantile, SHARES):
+    for quantile in map(curve.quantile, QUANTILES):
         ends = (quantile.low, quantile.high)
         yield Figure("quantile", None, quantile.value, *ends, at=quantile.share)

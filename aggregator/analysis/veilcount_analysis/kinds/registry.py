@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -28,6 +28,21 @@ KINDS: Mapping[tuple[type, Measure | None], type[Kind[Any, Any]]] = {
     (Features, Measure.MOMENTS): FeatureMoments,
     (Boolean, Measure.TREND): Trend,
 }
+
+
+KINDS_BY_NAME: Mapping[str, type[Kind[Any, Any]]] = {kind.name: kind for kind in KINDS.values()}
+
+
+def check_kinds(kinds: Iterable[type[Kind[Any, Any]]]) -> None:
+    """Refuse a kind that lacks a choice every kind makes: an abstract one, or a constant."""
+    for kind in kinds:
+        missing = set(kind.__abstractmethods__)
+        missing |= {name for name in ("name", "panels") if not hasattr(kind, name)}
+        if missing:
+            raise TypeError(f"{kind.__name__}: define {', '.join(sorted(missing))}")
+
+
+check_kinds(KINDS.values())
 
 
 @lru_cache(maxsize=1024)

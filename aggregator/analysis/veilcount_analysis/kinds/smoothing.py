@@ -19,7 +19,8 @@ from ..estimation import View
 from ..estimation.confidence_intervals import Counts, Floats, quantile
 from ..estimation.smoothing import FEWEST, FEWEST_WEEKLY, Smoother
 from .estimate_query import Denominator, EstimateQuery, GroupBy
-from .kind import Figure, Kind, RangeResult
+from .kind import Kind
+from .results import Figure, RangeEstimate, RangeFigures
 from .sample_adequacy import Terms, observed_adequacy
 from .time_ranges import TimeRange
 
@@ -43,17 +44,17 @@ def smoothing_problem(kind: Kind[Any, Any], time_ranges: Sequence[TimeRange]) ->
 
 
 def smooth_figures(
-    kind: Kind[Any, Any], query: EstimateQuery, ranges: Sequence[RangeResult]
-) -> list[RangeResult]:
+    kind: Kind[Any, Any], query: EstimateQuery, ranges: Sequence[RangeEstimate]
+) -> list[RangeEstimate]:
     """Return time ranges with smoothed figures; those without reports stay as they are."""
-    answered = [place for place, result in enumerate(ranges) if result.n]
+    answered = [place for place, estimate in enumerate(ranges) if estimate.result.n]
     if len(answered) < FEWEST:
         fix = f"it takes {FEWEST} time ranges with reports, here are {len(answered)}: give view=raw"
         raise QueryError("view", View.SMOOTH.value, fix)
     raw = np.full((len(COLUMNS), len(_smoothable(ranges[answered[0]])), len(ranges)), np.nan)
     for place in answered:
         raw[:, :, place] = np.array(list(map(_columns, _smoothable(ranges[place])))).T
-    n = np.array([result.n for result in ranges])
+    n = np.array([estimate.result.n for estimate in ranges])
     smooth = _smooth(raw, query, _errors(kind, query, raw, n))
     results = list(ranges)
     for place in answered:
@@ -99,8 +100,8 @@ def _smooth(raw: Floats, query: EstimateQuery, errors: Floats) -> Floats:
     return np.stack([smooth, smooth - half, smooth + half, *moved])
 
 
-def _smoothable(result: RangeResult) -> list[Figure]:
-    return [figure for figure in result.figures if figure.kind in SMOOTHED]
+def _smoothable(estimate: RangeEstimate) -> list[Figure]:
+    return [figure for figure in estimate.result.figures if figure.kind in SMOOTHED]
 
 
 def _columns(figure: Figure) -> tuple[float | None, ...]:
@@ -110,23 +111,16 @@ def _columns(figure: Figure) -> tuple[float | None, ...]:
 def _with_columns(
     kind: Kind[Any, Any],
     query: EstimateQuery,
-    result: RangeResult,
+    estimate: RangeEstimate,
     columns: Sequence[Sequence[float]],
-) -> RangeResult:
-    pairs = zip(_smoothable(result), columns, strict=True)
+) -> RangeEstimate:
+    result, pairs = estimate.result, zip(_smoothable(estimate), columns, strict=True)
     figures = tuple(_moved(figure, result.n, row) for figure, row in pairs)
     half_width = max(figure.width for figure in figures) / 2
     terms = Terms(query.level, sampled=True)
     adequacy = observed_adequacy(kind.error_model, result.n, half_width, terms)
-    return replace(
-        result,
-        usable=adequacy.usable,
-        adequacy=adequacy.text,
-        estimand=f"{result.estimand}, smoothed over {query.by}s",
-        figures=figures,
-        leader=None,
-        bands="",
-    )
+    estimand = f"{result.estimand}, smoothed over {query.by}s"
+    return replace(estimate, adequacy=adequacy, result=RangeFigures(result.n, estimand, figures))
 
 
 def _moved(figure: Figure, n: int, columns: Sequence[float]) -> Figure:

@@ -6,38 +6,43 @@ A test is counted durably before it is made (`Source.searches`): what is shown w
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
 
+from veilcount_shared import Collection
 from veilcount_shared.domain import MAX_LABEL, OpenStrings
 
 from ..errors import QueryError
-from ..estimation import NoReports, ShareEstimates
+from ..estimation import NoReports
 from ..estimation.confidence_intervals import Counts
 from ..estimation.open_strings import chance
 from ..mechanisms import estimate_shares, share_handler
-from ..mechanisms.candidate_search import MAX_CANDIDATES, Candidates, open_handler
+from ..mechanisms.candidate_search import MAX_CANDIDATES, Candidates, open_domain, open_handler
 from ..mechanisms.estimates import TermOptions
 from ..query_params import Parameters
 from ..simulation.simulated_figures import SimulatedFigures
 from ..simulation.string_search import StringsSimulation, simulate_strings
+from ..text import number_format
+from .comparison import OPEN_STRINGS, CommonValues, Comparison
 from .estimate_query import EstimateQuery
-from .kind import (
-    NAMED,
-    CandidateSearch,
-    CommonValues,
-    Kind,
-    RangeFigures,
-    Selection,
-    Source,
-    SummedKind,
-    Tally,
-)
+from .headline import Headline, largest_first, share_text
+from .kind import NAMED, SummedKind
+from .results import Figure, RangeFigures
 from .scope import Scope
+from .source import CandidateSearch, Selection, Source, Tally
 from .time_ranges import TimeRange
-from .values import leading, poisoning_finding, share_figures, side_shares, simultaneous, unanswered
+from .values import (
+    PROBABILITIES,
+    SHARES,
+    leading,
+    poisoning_finding,
+    share_figures,
+    side_shares,
+    unanswered,
+)
 
 NOT_LISTED = "open strings are not listed: give candidates or values"
 
@@ -45,9 +50,18 @@ NOT_LISTED = "open strings are not listed: give candidates or values"
 class Strings(SummedKind[OpenStrings]):
     """Shares of strings: those named, of candidates those found, or those found before."""
 
+    name = "strings"
+    panels = (SHARES,)
+    facts: ClassVar[Mapping[str, str]] = {
+        **PROBABILITIES,
+        "discovers": "strings are found without candidates, by discover=true",
+        "candidates": "number that this query names",
+        "found": "number of these found, or by discover; else in any query before",
+        "missing": "not found, of the first 100 candidates",
+        "tested": "candidates ever tested, each on a range of days and a segment; about",
+        "least_share": "share of a string that a test finds half of the time; null: no reports",
+    }
     figure = "strings"
-    subject = "open strings"
-    named_values = True
     simulation = StringsSimulation
     accepted_parameters: ClassVar[frozenset[str]] = frozenset(
         {"view=smooth", "candidates", "discover", "values"}
@@ -106,25 +120,44 @@ class Strings(SummedKind[OpenStrings]):
         )
         if isinstance(shares, NoReports):
             return RangeFigures(0, shares.estimand, unanswered(selection.labels))
-        order, together = np.arange(len(places)), simultaneous(shares)
-        leader = None  # a string that nobody looked for may be larger
-        if query.values:
-            leader = leading(shares, selection.labels, order, together)
-        figures = share_figures(shares, query, selection.labels, order, together)
+        figures = share_figures(shares, query, selection.labels, np.arange(len(places)))
+        # of those found none leads: a string that nobody looked for may be larger
+        leader = leading(figures) if query.values else None
         return RangeFigures(shares.n, shares.estimand, figures, leader)
 
     def poisoning(self, whole: Tally) -> tuple[bool, str]:
         return poisoning_finding(self.collection, whole.counters)
 
-    def common_values(self, other: Kind[Any, Any], words: Sequence[str]) -> CommonValues:
-        named = candidates_of(self.domain, words, "values")
-        there = Candidates.from_texts(other.domain, named.texts)
-        return CommonValues(named.places, there.places, named.texts.__getitem__)
+    def headline(
+        self, figures: Sequence[Figure], facts: Mapping[str, Any], *, leads: bool
+    ) -> Headline:
+        """Return the largest two; one that nobody looked for may be larger."""
+        largest = largest_first(figures)[:2]
+        return Headline("; ".join(map(share_text, largest)) or "No string is found yet")
 
-    def side_estimate(
-        self, tally: Tally, query: EstimateQuery, contributions: int, places: Counts | None
-    ) -> ShareEstimates:
-        return side_shares(self.collection, tally, query, contributions, places)
+    def notes(self, facts: Mapping[str, Any]) -> list[str]:
+        tested = f"{facts['tested']:,} tests so far"
+        if facts["least_share"] is not None:
+            least = number_format.share(facts["least_share"])
+            tested = f"a string is found from a share of about {least} on; {tested}"
+        if not facts["candidates"]:
+            return [tested]
+        missing = ", ".join(facts["missing"])
+        matches = f"{facts['found']:,} of {facts['candidates']:,} candidates found"
+        return [f"{matches}; not found: {missing}" if missing else matches, tested]
+
+    def unknown_values(self, words: Sequence[str]) -> tuple[str, ...]:
+        return Candidates.from_texts(self.domain, tuple(words)).unreadable
+
+    @property
+    def comparison(self) -> Comparison:
+        estimate = partial(side_shares, self.collection)
+        return Comparison(OPEN_STRINGS, self._common_values, estimate)
+
+    def _common_values(self, other: Collection, words: Sequence[str]) -> CommonValues:
+        named = candidates_of(self.domain, words, "values")
+        there = Candidates.from_texts(open_domain(other), named.texts)
+        return CommonValues(named.places, there.places, named.texts.__getitem__)
 
     def simulate(self, options: Parameters, generator: Generator) -> SimulatedFigures:
         return simulate_strings(self.collection, StringsSimulation.parse(options), generator)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -11,7 +11,6 @@ from numpy.random import Generator
 from veilcount_shared.domain import Boolean
 from veilcount_shared.schedule import period_end
 
-from ..estimation import poisoning_band
 from ..estimation.confidence_intervals import Counts
 from ..estimation.estimator import IntervalTarget
 from ..estimation.results import IntervalTerms, estimate_frequencies
@@ -21,11 +20,14 @@ from ..query_params import Parameters
 from ..simulation.changing_states import TrendSimulation, simulate_trend
 from ..simulation.simulated_figures import SimulatedFigures
 from .estimate_query import EstimateQuery
-from .kind import Kind, RangeFigures, Selection, Source, Tally
+from .headline import Headline, shares_headline
+from .kind import Kind
 from .labels import no_value, places_of
+from .results import Figure, RangeFigures
 from .scope import Scope
+from .source import Selection, Source, Tally
 from .time_ranges import ONE_DAY, TimeRange
-from .values import UNLISTED, share_figure, unanswered
+from .values import PAGES, SHARES, UNLISTED, share_figures, unanswered
 
 TWO = "a trend has the shares of true and false: remove it"
 Newest = tuple[int, TrendEstimator] | None
@@ -34,6 +36,10 @@ Newest = tuple[int, TrendEstimator] | None
 class Trend(Kind[Boolean, Newest]):
     """Its reports add up over time: a figure is of all reports so far, not of a range's."""
 
+    name = "trend"
+    panels = (SHARES,)
+    facts = PAGES
+    comparison = "a state over time is compared by its estimates: estimate both"
     untested = (
         "Reports of a rise or a fall have no poisoning test: the band states how far fake reports"
         " could have moved a share."
@@ -48,12 +54,19 @@ class Trend(Kind[Boolean, Newest]):
         "view=smooth": "a trend is of all reports so far already: give view=raw",
         "looks=every": "the intervals of a trend hold at one planned look: looks=one",
     }
-    uncompared = "a state over time is compared by its estimates: estimate both"
     measures_width = True  # its figures are of some of the reports
     simulation = TrendSimulation
 
     def simulate(self, options: Parameters, generator: Generator) -> SimulatedFigures:
         return simulate_trend(self.collection, TrendSimulation.parse(options), generator)
+
+    def headline(
+        self, figures: Sequence[Figure], facts: Mapping[str, Any], *, leads: bool
+    ) -> Headline:
+        return shares_headline(figures, leads=leads)
+
+    def unknown_values(self, words: Sequence[str]) -> tuple[str, ...]:
+        return places_of(self.collection, words).unknown
 
     def check(self, query: EstimateQuery) -> None:
         super().check(query)
@@ -69,7 +82,7 @@ class Trend(Kind[Boolean, Newest]):
         if query.values:
             places = places_of(self.collection, query.values).places
         labels = tuple(map(bool, places.tolist()))
-        return Selection(labels, places, None, {"size": size, "pages": pages})
+        return Selection(labels, places, None, {"size": size, "page": 1, "pages": pages})
 
     def read(self, source: Source, scope: Scope, time_range: TimeRange) -> Newest:
         """Return the newest period of a range that has an estimate, and it; over ones first."""
@@ -92,10 +105,7 @@ class Trend(Kind[Boolean, Newest]):
         period, evidence = data
         terms = IntervalTerms(query.level, IntervalTarget.POPULATION)
         shares = estimate_frequencies(evidence, terms, np.arange(2))
-        band = poisoning_band(evidence, query.fakes)
-        answers = shares.frequency * evidence.n
-        columns = (shares.frequency, shares.low, shares.high, band.low, band.high, answers)
-        rows: list[list[float]] = np.stack(columns, axis=1)[selection.places].tolist()
-        figures = tuple(map(share_figure, selection.labels, rows))
+        labels, places = selection.labels, selection.places
+        figures = share_figures(shares, query, labels, places, at_once=False)
         day = period_end(self.collection, period).date() - ONE_DAY
         return RangeFigures(evidence.n, f"at the end of {day}, {shares.estimand}", figures)

@@ -27,21 +27,43 @@ from ..simulation.local_vs_central import AnswersSimulation, compare_local_and_c
 from ..simulation.population import Population
 from ..simulation.simulated_figures import SimulatedFigures
 from ..simulation.true_values import TrueValues
+from .comparison import LISTED_VALUES, CommonValues, Comparison
 from .estimate_query import Denominator, EstimateQuery
-from .kind import CommonValues, Figure, Kind, RangeFigures, Selection, Source, SummedKind, Tally
-from .labels import Value, groups_of, no_value, places_of, value_at, value_key
+from .headline import AT_ONCE, Headline, shares_headline
+from .kind import SummedKind
+from .labels import Value, groups_of, no_value, part_names, places_of, value_at, value_key
+from .panels import Panel
+from .results import Figure, RangeFigures
 from .sample_adequacy import LISTED
 from .scope import Scope
+from .source import Selection, Source, Tally
 from .time_ranges import TimeRange
 
 ABSENT = "absent"
 LISTS_VALUES = "this collection lists its values: give values, or none for all"
 UNLISTED: Mapping[str, str] = {"candidates": LISTS_VALUES, "discover": LISTS_VALUES}
+SHARES = Panel(("share", ABSENT), "Shares of the reports")
+PROBABILITIES: Mapping[str, str] = {
+    "P": "probability that a report supports its own value",
+    "Q": "of another value: (count / n - Q) / (P - Q) is the raw share",
+}
+PAGES: Mapping[str, str] = {
+    "size": "size of the domain",
+    "page": "page of the domain",
+    "pages": "number of pages",
+}
 
 
 class Values(SummedKind[Boolean | Choice | Cross]):
     """Shares of listed values, or of groups of them; of hidden presence also that of `absent`."""
 
+    name = "values"
+    panels = (SHARES,)
+    facts: ClassVar[Mapping[str, str]] = {
+        **PROBABILITIES,
+        **PAGES,
+        "stand_out": "number of values significantly above noise; null without `top`",
+    }
     accepted_parameters: ClassVar[frozenset[str]] = frozenset(
         {"view=consistent", "view=smooth", "page", "looks=every", "top", "group", "values"}
     )
@@ -83,29 +105,53 @@ class Values(SummedKind[Boolean | Choice | Cross]):
         if isinstance(shares, NoReports):
             return RangeFigures(0, shares.estimand, unanswered(selection.labels))
         places = selection.places if is_whole else np.arange(len(selection.labels))
-        together = simultaneous(shares)
-        figures = list(share_figures(shares, query, selection.labels, places, together))
-        if shares.absent is not None:
-            alone = simultaneous(shares.absent)
-            row = share_figures(shares.absent, query, (ABSENT,), np.arange(1), alone)
-            figures += [replace(row[0], kind=ABSENT)]
+        figures = share_figures(shares, query, selection.labels, places)
         chosen = query.top or query.values or query.groups
         is_page = not chosen and len(places) < self.collection.domain.size
-        leader = None if is_page else leading(shares, selection.labels, places, together)
-        return RangeFigures(shares.n, shares.estimand, tuple(figures), leader)
+        leader = None if is_page else leading(figures)
+        if shares.absent is not None:
+            (absent,) = share_figures(shares.absent, query, (ABSENT,), np.arange(1))
+            figures = (*figures, replace(absent, kind=ABSENT))
+        return RangeFigures(shares.n, shares.estimand, figures, leader)
 
     def poisoning(self, whole: Tally) -> tuple[bool, str]:
         return poisoning_finding(self.collection, whole.counters)
 
-    def common_values(self, other: Kind[Any, Any], words: Sequence[str]) -> CommonValues:
-        size, other_collection = self.domain.size, other.collection
-        places = places_of(self.collection, words).places if words else np.arange(size)
+    def headline(
+        self, figures: Sequence[Figure], facts: Mapping[str, Any], *, leads: bool
+    ) -> Headline:
+        if facts["stand_out"] == 0 and self.searchable:
+            return Headline("No value stands out from noise", f"Decided with {AT_ONCE}.")
+        return shares_headline(figures, leads=leads)
+
+    def notes(self, facts: Mapping[str, Any]) -> list[str]:
+        if facts["stand_out"] is None:
+            return []
+        return [f"{facts['stand_out']:,} of {facts['size']:,} values stand out from noise"]
+
+    @property
+    def searchable(self) -> bool:
+        return not isinstance(self.domain, Boolean)
+
+    @property
+    def groupings(self) -> tuple[str, ...]:
+        return part_names(self.domain) if isinstance(self.domain, Cross) else ()
+
+    def unknown_values(self, words: Sequence[str]) -> tuple[str, ...]:
+        return places_of(self.collection, words).unknown
+
+    @property
+    def comparison(self) -> Comparison:
+        estimate = partial(side_shares, self.collection)
+        return Comparison(LISTED_VALUES, self._common_values, estimate)
+
+    def _common_values(self, other: Collection, words: Sequence[str]) -> CommonValues:
+        places = np.arange(self.domain.size)
+        if words:
+            places = places_of(self.collection, words).places
         places_there = places
         if self.domain != other.domain:
-            table = {
-                value_key(value_at(other_collection, place)): place
-                for place in range(other.domain.size)
-            }
+            table = {value_key(value_at(other, place)): place for place in range(other.domain.size)}
             keys = [value_key(value_at(self.collection, place)) for place in places.tolist()]
             common = [index for index, key in enumerate(keys) if key in table]
             places = places[common]
@@ -113,11 +159,6 @@ class Values(SummedKind[Boolean | Choice | Cross]):
         return CommonValues(
             places, places_there, lambda index: value_at(self.collection, int(places[index]))
         )
-
-    def side_estimate(
-        self, tally: Tally, query: EstimateQuery, contributions: int, places: Counts | None
-    ) -> ShareEstimates:
-        return side_shares(self.collection, tally, query, contributions, places)
 
     def frequencies(self, whole: Tally) -> tuple[float, ...] | None:
         shares = estimate_shares(self.collection, whole.counters)
@@ -207,6 +248,12 @@ class Values(SummedKind[Boolean | Choice | Cross]):
 
 # -- shares, of whatever they are ----------------------------------------------------------------
 
+#: of a share; the last two only where intervals hold for all values at once
+COLUMNS = (
+    "figure", "low", "high", "fake_low", "fake_high", "answers", "simultaneous_low",
+    "simultaneous_high",
+)  # fmt: skip
+
 
 def side_shares(
     collection: Collection,
@@ -240,26 +287,25 @@ def share_figures(
     query: EstimateQuery,
     labels: Sequence[Value],
     places: Counts,
-    together: Ends,
+    *,
+    at_once: bool = True,
 ) -> tuple[Figure, ...]:
-    """Return a figure for each label; `places` are theirs among the estimated shares."""
+    """Return a figure for each label; `places` are theirs among the estimated shares.
+
+    `at_once`: with the intervals that hold for all values at once.
+    """
     band = poisoning_band(shares.evidence, query.fakes)
     answers = shares.frequency * answering(shares.evidence)
-    columns = (shares.frequency, shares.low, shares.high, band.low, band.high, answers, *together)
+    columns = [shares.frequency, shares.low, shares.high, band.low, band.high, answers]
+    columns += simultaneous(shares) if at_once else ()
     rows: list[list[float]] = np.stack(columns, axis=1)[places].tolist()
     counts: list[int | None] = [None] * len(labels)
     if isinstance(shares.evidence, SupportCounts):
         counts = shares.evidence.counts[places].tolist()
-    return tuple(map(share_figure, labels, rows, counts))
-
-
-def share_figure(label: Value, row: Sequence[float], count: int | None = None) -> Figure:
-    """Return a share from its columns; without the last two there is no simultaneous interval."""
-    figure, low, high, fake_low, fake_high, answers, *ends = row
-    return Figure(
-        "share", label, figure, low, high, fake_low, fake_high, None, answers, count,
-        ends[0] if ends else None, ends[1] if ends else None,
-    )  # fmt: skip
+    return tuple(
+        Figure("share", label, count=count, **dict(zip(COLUMNS, row, strict=False)))
+        for label, row, count in zip(labels, rows, counts, strict=True)
+    )
 
 
 def simultaneous(shares: ShareEstimates) -> Ends:
@@ -270,14 +316,15 @@ def simultaneous(shares: ShareEstimates) -> Ends:
     return low, high
 
 
-def leading(
-    shares: ShareEstimates, labels: Sequence[Value], places: Counts, together: Ends
-) -> Value | None:
+def leading(figures: Sequence[Figure]) -> Value | None:
     """Return the value whose interval is above those of all others, which hold at once."""
-    low, high = together
-    first, *others = np.argsort(-shares.evidence.points[places], kind="stable").tolist()
-    leads = others and low[places][first] > high[places][others].max()
-    return labels[first] if leads else None
+    low, high = (
+        np.array([getattr(figure, f"simultaneous_{end}") for figure in figures], float)
+        for end in ("low", "high")
+    )
+    first = int(low.argmax())
+    leads = len(figures) > 1 and low[first] > np.delete(high, first).max()
+    return figures[first].of if leads else None
 
 
 def answering(evidence: Estimator) -> float:

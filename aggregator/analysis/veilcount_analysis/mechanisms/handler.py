@@ -58,8 +58,6 @@ class MechanismHandler(ABC, Generic[M]):
     has_shares: ClassVar[bool] = False
     #: whether it estimates the distribution of a number over buckets
     has_histogram: ClassVar[bool] = False
-    #: whether it estimates the share of any range of a number
-    has_ranges: ClassVar[bool] = False
     #: whether it estimates the moments of several numbers
     has_moments: ClassVar[bool] = False
     #: whether it estimates a state over time

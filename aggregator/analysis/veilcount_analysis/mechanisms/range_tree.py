@@ -34,7 +34,6 @@ class RangeTreeHandler(NumberHandler[RangeTree]):
     """Every device reports its number's node on a level that it draws."""
 
     has_histogram = True
-    has_ranges = True
 
     def describe(self) -> str:
         tree = self.mechanism

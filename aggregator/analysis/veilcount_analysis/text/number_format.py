@@ -86,6 +86,11 @@ def interval(low: float, high: float, *, of_shares: bool) -> str:
     return f"{figure(low, of_shares=of_shares)} to {figure(high, of_shares=of_shares)}"
 
 
+def number_interval(low: float, high: float) -> str:
+    """Return the ends of a number's interval."""
+    return f"{precise(low, low, high)} to {precise(high, low, high)}"
+
+
 def decimal(number: Fraction) -> str:
     """Return an exact number as a decimal; without an end it is rounded up, as a cost."""
     with localcontext(Context(prec=DIGITS)) as context:

@@ -32,9 +32,11 @@ class Moved(Exception):
 def all_values(fetch: Fetch, parameters: Collection[str]) -> Document:
     """Return an estimate with all its values, if no parameter selects some."""
     first = fetch()
-    if not SELECTIONS.isdisjoint(parameters) or all(one["pages"] == 1 for one in first["series"]):
+    if not SELECTIONS.isdisjoint(parameters) or all(
+        _pages(series) == 1 for series in first["series"]
+    ):
         return first
-    size = max(1, MOST_FIGURES // sum(len(series["time_ranges"]) for series in first["series"]))
+    size = max(1, MOST_FIGURES // sum(len(series["ranges"]) for series in first["series"]))
     for _ in range(TRIES):
         try:
             return _fetch_once(size, fetch)
@@ -45,25 +47,38 @@ def all_values(fetch: Fetch, parameters: Collection[str]) -> Document:
 
 def _fetch_once(size: int, fetch: Fetch) -> Document:
     whole = fetch(page=1, size=size)
-    pages = max(series["pages"] for series in whole["series"])
+    pages = max(_pages(series) for series in whole["series"])
     for number in range(2, pages + 1):
         later = fetch(page=number, size=size)["series"]
         page = {series["fingerprint"]: series for series in later}
         for series in whole["series"]:
-            if number <= series["pages"]:
+            if number <= _pages(series):
                 _append(series, page.get(series["fingerprint"]))
     for series in whole["series"]:
-        series["pages"] = 1
+        if _pages(series) > 1:
+            series["facts"]["pages"] = 1
     return whole
+
+
+def _pages(series: Document) -> int:
+    return int(series["facts"].get("pages", 1))
 
 
 def _append(series: Document, page: Document | None) -> None:
     """Add the values of a later page, which has the same time ranges and the same reports."""
     if page is None or _moment(page) != _moment(series):
         raise Moved
-    for time_range, more in zip(series["time_ranges"], page["time_ranges"], strict=True):
-        time_range["values"] += more["values"]
+    for time_range, more in zip(series["ranges"], page["ranges"], strict=True):
+        shares, others = _shares_first(time_range)
+        time_range["figures"] = [*shares, *_shares_first(more)[0], *others]
+
+
+def _shares_first(time_range: Document) -> tuple[list[Document], list[Document]]:
+    """Return the shares, and what every page has again."""
+    figures = time_range["figures"]
+    shares = [figure for figure in figures if figure["kind"] == "share"]
+    return shares, [figure for figure in figures if figure["kind"] != "share"]
 
 
 def _moment(series: Document) -> list[tuple[str, int]]:
-    return [(time_range["from"], time_range["n"]) for time_range in series["time_ranges"]]
+    return [(time_range["from"], time_range["n"]) for time_range in series["ranges"]]

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TextIO
 
 import click
 import msgspec
 
+from veilcount_analysis.kinds.panels import Form, Panel
+from veilcount_analysis.kinds.registry import KINDS_BY_NAME
+from veilcount_analysis.kinds.results import Figure
 from veilcount_analysis.text import number_format, result_pages
 from veilcount_analysis.text.result_columns import spelled
 
 from ...queries import Alert, EstimateQuery, EstimateResult, Snapshot, estimate
 from ...queries.alert import MEAN
+from ...queries.estimate_schema import RangeResult, SeriesResult
 from ...queries.export import ArrowUnavailable, Stream, stream_csv, stream_parquet
 from . import options, query_source
 from .main import EXIT_NEGATIVE
 from .output import print_json, print_lines, print_table
 from .query_source import struct_options
 
-Document = Mapping[str, Any]
-
 TABLE, JSON, CSV, PARQUET = "table", "json", "csv", "parquet"
 FILES: Mapping[str, Stream] = {CSV: stream_csv, PARQUET: stream_parquet}
-COLUMNS = ("value", "share", "interval", "answers", "if {fakes} were fake")
 SELECTIONS = {"top", "values", "group", "page", "candidates"}  # of values
 HIDDEN = "Figures would be noise; --show-anyway prints them."
 SHOWN_DIGITS = 12  # of a fingerprint
@@ -105,14 +106,15 @@ def command(
         return query_source.query(name, "estimate", parameters, compute, **source)
 
     document = _all_values(fetch, params) if form in FILES else fetch()
+    result = msgspec.convert(document, EstimateResult)
     if form in FILES:
-        _write(msgspec.convert(document, EstimateResult), FILES[form], output)
+        _write(result, FILES[form], output)
     elif form == JSON:
         print_json(document)
     else:
-        _print(document, show_anyway=show_anyway)
+        _print(result, show_anyway=show_anyway)
     if alarm is not None:
-        looked = alarm.evaluate(msgspec.convert(document, EstimateResult))
+        looked = alarm.evaluate(result)
         print_lines([looked.sentence], err=form != TABLE)
         context.exit(EXIT_NEGATIVE if looked.fires else 0)
 
@@ -141,136 +143,90 @@ def _write(result: EstimateResult, stream: Stream, output: str) -> None:
         file.write(content)
 
 
-def _print(document: Document, *, show_anyway: bool) -> None:
-    for series in document["series"]:
-        print_lines(_head(document, series))
-        for time_range in series["time_ranges"]:
-            _print_time_range(document, series, time_range, show_anyway=show_anyway)
+def _print(result: EstimateResult, *, show_anyway: bool) -> None:
+    for series in result.series:
+        print_lines(_head(result, series))
+        for time_range in series.ranges:
+            _print_range(result, series, time_range, show_anyway=show_anyway)
         notes = list(_notes(series))
         print_lines(["", *notes, ""] if notes else [""])
 
 
-def _head(document: Document, series: Document) -> Iterator[str]:
-    epsilon = series["epsilon"]
-    yield f"{document['collection']}: {series['question']}"
+def _head(result: EstimateResult, series: SeriesResult) -> Iterator[str]:
+    epsilon = series.epsilon
+    yield f"{result.collection}: {series.question}"
     yield (
-        f"series {series['fingerprint'][:SHOWN_DIGITS]};"
-        f" epsilon ({number_format.adjacency(epsilon['adjacency'])}) {epsilon['event']} an event,"
-        f" {epsilon['day']} a day, {epsilon['user']} a user; unit {series['unit']}"
+        f"series {series.fingerprint[:SHOWN_DIGITS]};"
+        f" epsilon ({number_format.adjacency(epsilon.adjacency)}) {epsilon.event} an event,"
+        f" {epsilon.day} a day, {epsilon.user} a user; unit {series.unit}"
     )
-    segments = ", ".join(f"{name}: {value}" for name, value in document["segments"].items())
-    if segments:
+    if result.segments:
+        segments = ", ".join(f"{name}: {value}" for name, value in result.segments.items())
         yield f"only {segments}"
 
 
-def _print_time_range(
-    document: Document, series: Document, time_range: Document, *, show_anyway: bool
+def _print_range(
+    result: EstimateResult, series: SeriesResult, time_range: RangeResult, *, show_anyway: bool
 ) -> None:
-    open_period = " (open period)" if time_range["open_period"] else ""
-    days = f"{time_range['from']} to {time_range['to']}{open_period}"
-    title = f"{days}: n = {time_range['n']:,} {series['counts']}"
-    print_lines(["", title, time_range["adequacy"]])
-    if not time_range["n"] or not (time_range["usable"] or show_anyway):
-        print_lines([] if not time_range["n"] else [HIDDEN])
+    open_period = " (open period)" if time_range.open_period else ""
+    days = f"{time_range.first} to {time_range.last}{open_period}"
+    title = f"{days}: n = {time_range.n:,} {series.counts}"
+    print_lines(["", title, time_range.adequacy])
+    if not time_range.n or not (time_range.usable or show_anyway):
+        print_lines([HIDDEN] if time_range.n else [])
         return
-    leader = time_range["leader"]
-    if leader is not None:
-        print_lines([f"Largest share: {spelled(leader)}, all values compared at once."])
-    validity = (
-        f"intervals at {document['level']:.4g} of each value on its own,"
-        f" {time_range['estimand']}; {document['view']}; {document['validity']}"
-    )
-    print_lines([validity])
-    rows = list(_rows(time_range))
-    if rows:
-        columns = [each.format(fakes=number_format.share(document["fakes"])) for each in COLUMNS]
-        print_table(columns, rows)
-    if time_range["spread"]:
-        _print_spread(time_range["spread"])
-    print_lines(_not_counted(time_range["verdicts"]))
+    if time_range.leader is not None:
+        leader = spelled(time_range.leader)
+        print_lines([f"Largest share: {leader}, all values compared at once."])
+    meaning = f"intervals at {result.level:.4g} of each value on its own, {time_range.estimand}"
+    print_lines([f"{meaning}; {result.view}; {result.validity}"])
+    if time_range.bands:
+        print_lines([f"bands hold for {time_range.bands}"])
+    tables = [(panel, panel.rows(time_range.figures)) for panel in _panels(series)]
+    shown = [(panel, rows) for panel, rows in tables if rows]
+    for panel, rows in shown:
+        print_lines(["", panel.title] if len(shown) > 1 else [])
+        _print_panel(panel, rows, result.fakes)
+    verdicts = ", ".join(f"{word} {number:,}" for word, number in time_range.verdicts.items())
+    print_lines([f"reports not counted: {verdicts}"] if verdicts else [])
 
 
-def _rows(time_range: Document) -> Iterator[tuple[str, ...]]:
-    for row in time_range["values"]:
-        yield _share(spelled(row["value"]) or "", row)
-    if time_range["absent"]:
-        yield _share("(absent)", time_range["absent"])
-    for row in time_range.get("moments", []):
-        yield _moment(row)
-    mean = time_range["mean"]
-    if mean and mean["mean"] is not None:
-        yield (
-            "mean",
-            number_format.figure(mean["mean"], of_shares=False),
-            number_format.interval(mean["low"], mean["high"], of_shares=False),
-            "",
-            number_format.interval(mean["fake_low"], mean["fake_high"], of_shares=False),
-        )
-
-
-def _moment(row: Document) -> tuple[str, ...]:
-    name = f"{row['kind']} of {', '.join(row['of'])}"
-    if row["figure"] is None:
-        return (name, "not stated", "", "", "")
-    ends = number_format.interval(row["low"], row["high"], of_shares=False)
-    fakes = (
-        "any number"
-        if row["fake_low"] is None
-        else number_format.interval(row["fake_low"], row["fake_high"], of_shares=False)
-    )
-    return (name, number_format.precise(row["figure"], row["low"], row["high"]), ends, "", fakes)
-
-
-def _share(value: str, row: Document) -> tuple[str, ...]:
-    return (
-        value,
-        number_format.share(row["frequency"]),
-        number_format.interval(row["low"], row["high"], of_shares=True),
-        f"{row['answers']:,.0f}",
-        number_format.interval(row["fake_low"], row["fake_high"], of_shares=True),
-    )
-
-
-def _print_spread(spread: Document) -> None:
-    print_lines(["", f"bands hold for {spread['covers']}"])
-    rows = [
-        (
-            number_format.share(each["share"]),
-            "" if each["value"] is None else number_format.figure(each["value"], of_shares=False),
-            number_format.interval(each["low"], each["high"], of_shares=False),
-        )
-        for each in spread["quantiles"]
+def _panels(series: SeriesResult) -> list[Panel]:
+    """Return the panels that are printed: no curves, and no drawing of what a table has too."""
+    panels = KINDS_BY_NAME[series.kind].panels
+    in_tables = {kind for panel in panels if panel.form is Form.TABLE for kind in panel.figures}
+    return [
+        panel
+        for panel in panels
+        if panel.form is Form.TABLE
+        or (panel.form is Form.DOTS and not in_tables.issuperset(panel.figures))
     ]
-    print_table(("of answers below", "number", "band"), rows)
 
 
-def _not_counted(verdicts: Mapping[str, int]) -> list[str]:
-    listed = ", ".join(f"{word} {number:,}" for word, number in verdicts.items())
-    return [f"reports not counted: {listed}"] if listed else []
+def _print_panel(panel: Panel, rows: Sequence[Figure], fakes: float) -> None:
+    columns = ["value", "share"] if panel.of_shares else ["", "figure"]
+    columns += ["band" if panel.band else "interval"]
+    has_answers = any(row.answers is not None for row in rows)
+    columns += ["answers"] if has_answers else []
+    columns += [] if panel.band else [f"if {number_format.share(fakes)} were fake"]
+    print_table(columns, (_cells(panel, row, has_answers=has_answers) for row in rows))
 
 
-def _notes(series: Document) -> Iterator[str]:
-    if series["pages"] > 1:
-        yield f"page {series['page']:,} of {series['pages']:,} ({series['size']:,} values): --page"
-    if series["stand_out"] is not None:
-        number = f"{series['stand_out']:,}"
-        yield f"{number} of {series['size']:,} values stand out from noise"
-    yield from _search_notes(series["search"])
-    if series["poisoning_test_failed"]:
-        yield f"POISONING TEST FAILED: {series['poisoning_test']}"
-    yield from (each["text"] for each in series["losses"])
+def _cells(panel: Panel, row: Figure, *, has_answers: bool) -> Iterator[str]:
+    yield panel.label(row, spelled)
+    yield panel.figure_text(row)
+    yield panel.interval_text(row)
+    if has_answers:
+        yield f"{row.answers or 0.0:,.0f}"
+    if not panel.band:
+        yield panel.fakes_text(row)
 
 
-def _search_notes(search: Document | None) -> Iterator[str]:
-    if search is None:
-        return
-    if search["candidates"]:
-        missing = ", ".join(search["missing"])
-        others = f"; not found: {missing}" if missing else ""
-        yield f"{search['found']:,} of {search['candidates']:,} candidates found{others}"
-    tested = f"{search['tested']:,} tests so far"
-    if search["least_share"] is None:
-        yield tested
-    else:
-        least = number_format.share(search["least_share"])
-        yield f"a string is found from a share of about {least} on; {tested}"
+def _notes(series: SeriesResult) -> Iterator[str]:
+    facts = series.facts
+    if facts.get("pages", 1) > 1:
+        yield f"page {facts['page']:,} of {facts['pages']:,} ({facts['size']:,} values): --page"
+    yield from series.notes
+    if series.poisoning_test_failed:
+        yield f"POISONING TEST FAILED: {series.poisoning_test}"
+    yield from (loss.text for loss in series.losses)

@@ -96,12 +96,9 @@ def _figures(result: DemoResult, name: str, level: float) -> Iterator[Row]:
 
 def estimate_rows(estimate: Estimate) -> Iterator[tuple[str, float, float, float]]:
     """Yield each figure of an estimate with its interval."""
-    if estimate.mean is not None:
-        yield "mean", estimate.mean, float(estimate.low[0]), float(estimate.high[0])
-        return
-    columns = (column.tolist() for column in (estimate.frequency, estimate.low, estimate.high))
-    for value, *figures in zip(estimate.value, *columns, strict=True):
-        yield spelled(value) or "", *figures
+    columns = (column.tolist() for column in (estimate.figure, estimate.low, estimate.high))
+    for value, *figures in zip(estimate.of, *columns, strict=True):
+        yield spelled(value) or "mean", *figures
 
 
 def _shares(result: DemoResult, name: str, answers: TrueAnswers) -> dict[str, float]:

@@ -12,11 +12,6 @@ from veilcount_analysis.text.utc_days import day, first_day
 from .svg import draw
 
 
-def number_interval(low: float, high: float) -> str:
-    """Return the ends of a number's interval."""
-    return f"{number_format.precise(low, low, high)} to {number_format.precise(high, low, high)}"
-
-
 def short_percent(share: float) -> str:
     """Return a round share, as an axis has it."""
     return f"{100 * share:.4g}%"

@@ -80,10 +80,10 @@ def read(form: str, file: Path) -> pd.DataFrame:
 def test_the_command_takes_the_parameters_of_the_endpoint(typed: Type, answered: str) -> None:
     flags = "--fakes 0.2 --size 2 --among all --segment arm:A --looks every"
     found = typed("estimate", "theme", *flags.split(), "--store", answered, "--json").json
-    time_range = found["series"][0]["time_ranges"][0]
+    time_range = found["series"][0]["ranges"][0]
 
     assert (found["fakes"], found["looks"]) == (0.2, "every")
-    assert (found["series"][0]["pages"], time_range["n"]) == (2, 4_000)
+    assert (found["series"][0]["facts"]["pages"], time_range["n"]) == (2, 4_000)
 
 
 def test_a_contrast_is_of_the_answers_that_are_there(typed: Type, answered: str) -> None:

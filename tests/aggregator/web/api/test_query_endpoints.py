@@ -125,7 +125,7 @@ def test_a_table_has_all_values_by_default(
         return len(ask(answered, f"{path}{query}", accept=CSV).body.splitlines()) - 1
 
     assert [rows(query) for query in ("", "?page=2", "?size=3", "?top=5")] == [WORDS, 100, 3, 5]
-    assert len(ask(answered, path).json["series"][0]["time_ranges"][0]["values"]) == 100
+    assert len(ask(answered, path).json["series"][0]["ranges"][0]["figures"]) == 100
     monkeypatch.setattr(import_module("veilcount_aggregator.queries.estimate"), "MOST_ROWS", 300)
     refused = ask(answered, path, accept=CSV)
     assert (refused.status, refused.json["place"]) == (400, "size")

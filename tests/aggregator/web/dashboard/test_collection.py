@@ -189,7 +189,7 @@ def test_distribution_histogram_and_quantiles_state_what_their_bands_cover(
 
     assert f"The bands of distribution, histogram and quantiles cover {covers}" in page.text
     assert [row[0] for row in page.dots[1]][:2] == ["0 to 125", "125 to 250"]
-    assert re.search(r"50% \d+ \d+ to \d+", page.text)
+    assert re.search(r"50\.00% \d+ \d+ to \d+", page.text)
 
 
 def test_a_failed_poisoning_test_is_shown_first(deployed: Deployment) -> None:
@@ -221,6 +221,8 @@ def test_a_definition_has_its_whole_fingerprint(analyst: Visitor, stocked: Deplo
         ("theme?level=2", "give a number between 0 and 1"),
         ("theme?nothing=1", "nothing"),
         ("theme?segment=arm:C", "give one of arm:A, arm:B"),
+        ("minutes?find=5", "this collection does not take it: remove it"),
+        ("minutes?regress=hours", "this collection does not take it: remove it"),
         ("word?find=wrod-0001", "no value has this in its name: did you mean word-0001"),
     ],
 )
@@ -246,14 +248,14 @@ def test_a_file_has_the_figures_of_the_chart(analyst: Visitor, query: str) -> No
 
     assert sheet.response.headers["Content-Type"].startswith("text/csv")
     assert {
-        row["value"]: [
-            figure(float(row["frequency"]), of_shares=True),
+        row["of"]: [
+            figure(float(row["figure"]), of_shares=True),
             interval(float(row["low"]), float(row["high"]), of_shares=True),
         ]
         for row in rows
     } == shown
     assert series["by"] == "month"
-    assert [each["n"] > 0 for each in series["series"][0]["time_ranges"]] == [True] * 6
+    assert [each["n"] > 0 for each in series["series"][0]["ranges"]] == [True] * 6
 
 
 def test_a_file_that_does_not_exist_is_refused(analyst: Visitor) -> None:

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
 
+from veilcount_analysis.kinds.registry import kind_of
 from veilcount_analysis.kinds.scope import periods_of
 from veilcount_analysis.kinds.time_ranges import time_range
 from veilcount_analysis.series.series import Series
 from veilcount_analysis.text.result_columns import spelled
-from veilcount_shared.domain import Features, Number
 from veilcount_shared.periods import Unit
 
 from ....queries import EstimateQuery, Snapshot, estimate
-from ....queries.estimate_schema import SeriesEstimate, TimeRangeEstimate
+from ....queries.estimate_schema import RangeResult, SeriesResult
 from .filters import Filter, Link
 from .url_state import PageAddress
 
@@ -48,8 +48,8 @@ def _links(at: PageAddress, series: Series, query: EstimateQuery, today: date) -
 
 
 def time_before(
-    snapshot: Snapshot, series: Series, query: EstimateQuery, found: SeriesEstimate
-) -> TimeRangeEstimate | None:
+    snapshot: Snapshot, series: Series, query: EstimateQuery, shown_now: SeriesResult
+) -> RangeResult | None:
     """Return the same figures over as many periods before; None: there are not as many."""
     if query.first is None and query.last is None:
         return None
@@ -60,7 +60,8 @@ def time_before(
     earlier = replace(
         query, first=before.first, last=before.last, series=(series.fingerprint,), top=None, page=1
     )
-    if not (query.groups or isinstance(series.collection.domain, Number | Features)):
-        words = tuple(spelled(row.value) for row in found.time_ranges[-1].values)
+    if kind_of(series.collection).followed == "share" and not query.groups:
+        figures = shown_now.ranges[-1].figures
+        words = tuple(spelled(row.of) for row in figures if row.kind == "share")
         earlier = replace(earlier, values=words, candidates=(), discover=False)
-    return estimate(snapshot, series.collection.name, earlier).series[0].time_ranges[0]
+    return estimate(snapshot, series.collection.name, earlier).series[0].ranges[0]

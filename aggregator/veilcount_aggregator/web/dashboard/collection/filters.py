@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from veilcount_analysis.estimation import LookCount, View
-from veilcount_analysis.kinds.labels import part_names
+from veilcount_analysis.kinds.kind import Kind
+from veilcount_analysis.kinds.registry import kind_of
 from veilcount_analysis.kinds.sample_adequacy import LISTED
 from veilcount_analysis.kinds.time_ranges import WIDER
-from veilcount_analysis.mechanisms import handler_of
 from veilcount_analysis.series.series import Series
 from veilcount_analysis.text.number_format import fake_share, level
 from veilcount_analysis.text.result_columns import spelled
 from veilcount_shared import Collection
 from veilcount_shared.collection import Model
-from veilcount_shared.domain import Boolean, Choice, Cross, Features
 
 from ....queries import Denominator, EstimateQuery, EstimateResult, GroupBy, Snapshot
 from .url_state import OVER_TIME, TOP, PageAddress
@@ -40,17 +40,17 @@ def filters(
     at: PageAddress, series: Sequence[Series], newest: Collection, query: EstimateQuery
 ) -> Iterator[Filter]:
     """Yield the filters of a collection."""
-    if isinstance(newest.domain, Boolean | Choice | Cross):
-        yield from _value_filters(at, newest, query)
+    kind = kind_of(newest)
+    yield from _value_filters(at, kind, query)
     yield _parameter(at, "Level", "level", LEVELS, f"{query.level:g}", default="0.95")
-    if handler_of(newest.mechanism).has_anytime_intervals:
+    if kind.accepts("looks=every"):
         yield _parameter(at, "Intervals valid", "looks", LOOKS, query.looks, default=LookCount.ONE)
     yield _parameter(at, "Fake reports", "fakes", FAKES, f"{float(query.fakes):g}", default="0.01")
     if newest.has_absent:
         yield _parameter(at, "Shares", "among", AMONG, query.among, default=Denominator.ALL)
     yield from _segments(at, newest, query)
-    if isinstance(newest.domain, Features):
-        texts = {"": "nothing"} | {name: name for name in newest.domain.names}
+    if kind.accepts("regress"):
+        texts = {"": "nothing"} | {name: name for name in kind.domain.names}
         yield _parameter(at, "Explain by the others", "regress", texts, query.regress or "")
     if len(series) > 1:
         known = [each.fingerprint[:SHOWN_DIGITS] for each in series]
@@ -79,19 +79,18 @@ def _parameter(
     )
 
 
-def _value_filters(at: PageAddress, newest: Collection, query: EstimateQuery) -> Iterator[Filter]:
-    domain, size = newest.domain, newest.domain.size
-    if isinstance(domain, Cross):
-        parts = tuple(
-            (f"by {each}", at.with_selection(group=each, view=None), query.groups == (each,))
-            for each in part_names(domain)
-        )
+def _value_filters(at: PageAddress, kind: Kind[Any, Any], query: EstimateQuery) -> Iterator[Filter]:
+    parts = tuple(
+        (f"by {name}", at.with_selection(group=name, view=None), query.groups == (name,))
+        for name in kind.groupings
+    )
+    if parts:
         yield ("Show", (("all together", at.with_selection(), not query.groups), *parts))
-    if size > LISTED:
+    if kind.accepts("page") and (size := kind.domain.size) > LISTED:
         paged = not (query.top or query.values or query.groups)
         largest = (f"the {TOP} largest", at.with_selection(), query.top == TOP)
         yield ("Values", (largest, (f"all {size:,}, in pages", at.with_selection(page="1"), paged)))
-    if not (query.groups or newest.is_trend):
+    if kind.accepts("view=consistent") and not query.groups:
         texts = {each.value: each.value for each in (View.RAW, View.CONSISTENT)}
         yield _parameter(at, "View", "view", texts, query.view, default=View.RAW)
 
@@ -139,9 +138,9 @@ def time_filters(
 
 def summary(newest: Collection, query: EstimateQuery) -> str:
     """Return the current view in a line."""
-    one_view = not isinstance(newest.domain, Boolean | Choice | Cross)
+    has_views = kind_of(newest).accepts("view=consistent")
     words = [
-        *([] if one_view else [f"{query.view} view"]),
+        *([f"{query.view} view"] if has_views else []),
         f"at {level(query.level)}",
         *([] if query.looks is LookCount.ONE else [query.looks.valid]),
         f"{fake_share(float(query.fakes))} fake reports assumed"

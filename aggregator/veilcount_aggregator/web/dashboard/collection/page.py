@@ -10,29 +10,28 @@ from typing import Any
 from flask import Response, request
 
 from veilcount_analysis.errors import QueryError
-from veilcount_analysis.kinds.sample_adequacy import SampleAdequacy
-from veilcount_analysis.mechanisms import handler_of
+from veilcount_analysis.kinds.estimate import judge, widest
+from veilcount_analysis.kinds.kind import Kind
+from veilcount_analysis.kinds.registry import kind_of
+from veilcount_analysis.kinds.results import Figure
 from veilcount_analysis.query_params import Parameters
 from veilcount_analysis.series.series import Series
 from veilcount_analysis.text.utc_days import days
 from veilcount_shared.collection import Model
-from veilcount_shared.domain import Choice, Cross, OpenStrings
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import JSON_TYPE
 
 from .... import queries
 from ....queries import EstimateQuery, EstimateResult, Snapshot
-from ....queries.estimate_results import adequacy_of
-from ....queries.estimate_schema import SeriesEstimate, ShareRow, TimeRangeEstimate
+from ....queries.estimate_schema import SeriesResult
 from ....queries.export import CSV_TYPE, WRITERS
 from ...api.json_io import respond
 from ...api.problems import refusal
 from ..collection_status import collection_status
-from ..headline import headline
 from ..overview import REASONS
 from ..pages import Content, Context, page, render
 from .date_presets import date_presets, time_before
-from .figure_panels import candidate_panel, moment_panel, numeric_panel, share_plot
+from .figure_panels import candidate_panel, panel_views
 from .filters import filters, other_definitions, summary, time_filters
 from .time_series import time_series, time_series_query
 from .url_state import (
@@ -42,7 +41,6 @@ from .url_state import (
     check_time_range,
     time_ranges_shown,
     time_series_view,
-    unknown,
 )
 
 
@@ -99,11 +97,12 @@ def _estimates(
     check_time_range(newest, parameters)
     query, result = shown.query, queries.estimate(snapshot, at.name, shown.query)
     view, known = ResultView(snapshot, at, shown, result), snapshot.catalog.series
+    kind = kind_of(newest)
     return {
         "at": at,
         "parameters": parameters,
         "typed": parameters,
-        "unknown": unknown(newest, parameters),
+        "unknown": kind.unknown_values(parameters.get("values", ())),
         "query": query,
         "presets": date_presets(at, known[result.series[0].fingerprint], query, snapshot.today),
         "filters": list(filters(at, series, newest, query)),
@@ -113,9 +112,9 @@ def _estimates(
         if parameters.get("series")
         else other_definitions(at, snapshot, series, result),
         "found": len(query.values) if len(query.values) == MAX_FOUND else 0,
-        "ranges": handler_of(newest.mechanism).has_ranges,
-        "searchable": isinstance(newest.domain, Choice | Cross),
-        "open_strings": isinstance(newest.domain, OpenStrings),
+        "ranges": bool(kind.default_values),
+        "searchable": kind.searchable,
+        "open_strings": kind.accepts("candidates"),
         "result": result,
     }
 
@@ -144,10 +143,12 @@ class ResultView:
     shown: ShownQuery
     result: EstimateResult
 
-    def panel(self, series: Series, estimate: SeriesEstimate) -> Content:
+    def panel(self, series: Series, estimate: SeriesResult) -> Content:
         """Return the panel of a series: its figures, for its last time range and over time."""
-        time_range = estimate.time_ranges[-1]
-        adequacy, rows = self._adequacy(series, time_range), _listed(estimate, time_range)
+        kind, time_range = kind_of(series.collection), estimate.ranges[-1]
+        n, width = time_range.n, widest(time_range.figures)
+        adequacy = judge(kind, self.shown.query, n, width, time_range.contributions)
+        figures, leads = _listed(kind, estimate), time_range.leader is not None
         before = time_before(self.snapshot, series, self.shown.query, estimate)
         compared = before if before and before.usable else None
         return {
@@ -155,28 +156,29 @@ class ResultView:
             "time_range": time_range,
             "days": days(time_range.first, time_range.last),
             "adequacy": adequacy,
-            "headline": headline(estimate, time_range) if adequacy.usable else None,
-            "shares": share_plot(self.result, time_range, rows, compared),
-            "unlisted": self._unlisted(estimate, len(rows)),
-            "number": numeric_panel(self.result, time_range, compared),
+            "headline": kind.headline(time_range.figures, estimate.facts, leads=leads)
+            if adequacy.usable
+            else None,
+            "views": list(panel_views(kind, self.result, figures, compared)),
+            "unlisted": self._unlisted(estimate, sum(row.kind == "share" for row in figures)),
             "before": before,
             "files": _files(self.at, {**self.shown.parameters, "series": [estimate.fingerprint]}),
             "over_time": self._over_time(series, estimate) if adequacy.usable else None,
             "search": candidate_panel(estimate, time_range),
-            "moments": moment_panel(self.result, time_range),
             "rejected": _rejected(estimate),
         }
 
-    def _unlisted(self, estimate: SeriesEstimate, listed: int) -> list[tuple[str, str, str]]:
+    def _unlisted(self, estimate: SeriesResult, listed: int) -> list[tuple[str, str, str]]:
         """Return how many values a list leaves out, above and below noise, with links to them."""
-        if estimate.stand_out is None or estimate.size is None:
+        size, stand_out = estimate.facts.get("size"), estimate.facts.get("stand_out")
+        if stand_out is None or size is None:
             return []
-        above, below = estimate.stand_out - listed, estimate.size - estimate.stand_out
-        most = self.at.with_selection(top=str(estimate.stand_out))
+        above, below = stand_out - listed, size - stand_out
+        most = self.at.with_selection(top=str(stand_out))
         every = self.at.with_selection(page="1")
         found = [
-            (above, "above the noise line", most, f"the {estimate.stand_out:,} largest"),
-            (below, "below the noise line", every, f"all {estimate.size:,} values"),
+            (above, "above the noise line", most, f"the {stand_out:,} largest"),
+            (below, "below the noise line", every, f"all {size:,} values"),
         ]
         return [
             (f"{_more(number)} {where}, all values compared at once", href, text)
@@ -184,12 +186,9 @@ class ResultView:
             if number > 0
         ]
 
-    def _adequacy(self, series: Series, time_range: TimeRangeEstimate) -> SampleAdequacy:
-        return adequacy_of(series.collection, self.shown.query, time_range)
-
-    def _over_time(self, series: Series, estimate: SeriesEstimate) -> Content | None:
+    def _over_time(self, series: Series, estimate: SeriesResult) -> Content | None:
         """Return the chart over time, the choice of time ranges, and files of the figures."""
-        n = estimate.time_ranges[-1].n
+        n = estimate.ranges[-1].n
         by = time_ranges_shown(self.snapshot, series, self.shown, self.at.parameters, n)
         if by is None:
             return None
@@ -197,7 +196,7 @@ class ResultView:
             self.snapshot, series, self.shown, self.at.parameters, by
         )
         query = time_series_query(series, self.shown, by, estimate, view)
-        size = None if self.shown.query.groups else estimate.size
+        size = None if self.shown.query.groups else estimate.facts.get("size")
         found = time_series(self.snapshot, self.at.name, query, size)
         if found is None:
             return None
@@ -205,13 +204,15 @@ class ResultView:
         return {"found": found, "filters": list(choices), "files": _files(self.at, query)}
 
 
-def _listed(estimate: SeriesEstimate, time_range: TimeRangeEstimate) -> list[ShareRow]:
-    """Return the rows of a list: a top list ends at the noise line, a short one is sorted."""
-    if estimate.stand_out is not None:
-        return time_range.values[: estimate.stand_out]
-    if time_range.mean is not None or estimate.pages > 1:
-        return time_range.values
-    return sorted(time_range.values, key=lambda row: (row.value is not True, -(row.frequency or 0)))
+def _listed(kind: Kind[Any, Any], estimate: SeriesResult) -> list[Figure]:
+    """Return the shown figures: a top list ends at the noise line, a short one is sorted."""
+    figures, facts = estimate.ranges[-1].figures, estimate.facts
+    shares = [row for row in figures if row.kind == "share"]
+    if facts.get("stand_out") is not None:
+        shares = shares[: facts["stand_out"]]
+    elif kind.followed == "share" and facts.get("pages", 1) == 1:
+        shares.sort(key=lambda row: (row.of is not True, -(row.figure or 0)))
+    return [*shares, *(row for row in figures if row.kind != "share")]
 
 
 def _more(number: int) -> str:
@@ -222,10 +223,10 @@ def _files(at: PageAddress, query: Parameters) -> Files:
     return {form.upper(): at.export(form, query) for form in FORMS}
 
 
-def _rejected(series: SeriesEstimate) -> list[tuple[str, str, str]]:
+def _rejected(series: SeriesResult) -> list[tuple[str, str, str]]:
     """Return the rejected reports of all segments: the reason, how many, what it means."""
     found: Counter[str] = Counter(series.unplaced)
-    for time_range in series.time_ranges:
+    for time_range in series.ranges:
         found.update(time_range.verdicts)
     return [
         (REASONS[Verdict(word)], f"{number:,}", MEANINGS[Verdict(word)])

@@ -10,20 +10,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from veilcount_analysis.estimation import View
+from veilcount_analysis.kinds.headline import largest_first
+from veilcount_analysis.kinds.panels import Panel
+from veilcount_analysis.kinds.registry import KINDS_BY_NAME, kind_of
+from veilcount_analysis.kinds.results import Figure
 from veilcount_analysis.series.series import Series
-from veilcount_analysis.text import number_format
 from veilcount_analysis.text.number_format import level
 from veilcount_analysis.text.result_columns import spelled, value_name
 from veilcount_analysis.text.utc_days import day, days
-from veilcount_shared.domain import Boolean, Features, Number
 
 from ....queries import EstimateQuery, EstimateResult, GroupBy, Snapshot, estimate
-from ....queries.estimate_schema import MeanRow, SeriesEstimate, ShareRow, TimeRangeEstimate
+from ....queries.estimate_schema import RangeResult, SeriesResult
 from ..charts import SMALL, Axis, Chart, LinePlot, Lines, Part
-from ..formatting import number_interval, short_number, short_percent
+from ..formatting import short_number, short_percent
 from .url_state import DRAWN, ParameterDict, ShownQuery, changed
-
-Row = ShareRow | MeanRow
 
 MIN_TIME_RANGES = 2  # of a line
 FAINT = 50  # times fewer reports: a band seven times as wide would flatten all others
@@ -36,7 +36,13 @@ class Line:
     """One figure in each time range."""
 
     name: str
-    rows: tuple[Row, ...]
+    panel: Panel
+    rows: tuple[Figure, ...]
+
+    def text(self, place: int) -> str:
+        """Return the figure of a time range with its interval."""
+        row = self.rows[place]
+        return f"{self.panel.figure_text(row)} ({self.panel.interval_text(row)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,27 +55,27 @@ class TimeSeries:
 
 
 def time_series_query(
-    series: Series, shown: ShownQuery, by: GroupBy, found: SeriesEstimate, view: View
+    series: Series, shown: ShownQuery, by: GroupBy, estimated: SeriesResult, view: View
 ) -> ParameterDict:
     """Return the parameters of the time series: the same query by time range, for a few values.
 
     Its view is raw or smooth: the consistent one has a different bias in each time range.
     """
     cut = changed(shown.parameters, by=by.value, series=series.fingerprint, view=view.value)
-    if isinstance(series.collection.domain, Number | Features):
+    if kind_of(series.collection).followed != "share":
         return changed(cut, values=None)
     if "group" in cut:
         return cut
     unlisted = dict.fromkeys(("top", "page", "size", "candidates", "discover"))
-    return changed(cut, **unlisted, values=_followed(series, found))
+    return changed(cut, **unlisted, values=_followed(estimated))
 
 
-def _followed(series: Series, found: SeriesEstimate) -> list[str]:
-    """Return the values to follow: the largest ones; of a boolean, true."""
-    if isinstance(series.collection.domain, Boolean):
+def _followed(estimated: SeriesResult) -> list[str]:
+    """Return the values to follow: the largest ones; of true and false, true."""
+    shares = largest_first(estimated.ranges[-1].figures)
+    if any(isinstance(row.of, bool) for row in shares):
         return [spelled(True)]
-    rows = sorted(found.time_ranges[-1].values, key=lambda row: -(row.frequency or 0.0))
-    return [spelled(row.value) for row in rows[:DRAWN]]
+    return [spelled(row.of) for row in shares[:DRAWN]]
 
 
 def time_series(
@@ -78,14 +84,14 @@ def time_series(
     """Draw a query by time range, of `size` values; None: there are too few time ranges."""
     answer = estimate(snapshot, name, EstimateQuery.parse(parameters))
     series = answer.series[0]
-    nonempty = [each for each in series.time_ranges if each.n]
-    most = max((each.n for each in nonempty), default=0)
-    drawn = [each for each in nonempty if each.n * FAINT >= most]
-    if len(drawn) < MIN_TIME_RANGES or not (drawn[0].values or drawn[0].mean):
+    nonempty = [time_range for time_range in series.ranges if time_range.n]
+    most = max((time_range.n for time_range in nonempty), default=0)
+    drawn = [time_range for time_range in nonempty if time_range.n * FAINT >= most]
+    lines = _lines(series.kind, drawn)
+    if len(drawn) < MIN_TIME_RANGES or not lines:
         return None
-    lines = _lines(drawn)
-    faint = [each for each in nonempty if each not in drawn]
-    empty = [each for each in series.time_ranges if not each.n]
+    faint = [time_range for time_range in nonempty if time_range not in drawn]
+    empty = [time_range for time_range in series.ranges if not time_range.n]
     return TimeSeries(
         _plots(drawn, lines),
         " ".join(_notes(answer, drawn, faint, empty, (len(lines), size))),
@@ -94,30 +100,30 @@ def time_series(
             None,
             f"By {answer.by}",
             ("UTC days", "Reports", *(line.name for line in lines)),
-            [_row(each, lines, place) for place, each in enumerate(drawn)],
+            [_row(time_range, lines, place) for place, time_range in enumerate(drawn)],
         ),
     )
 
 
-def _lines(time_ranges: Sequence[TimeRangeEstimate]) -> list[Line]:
-    if time_ranges[0].mean is not None:
-        return [Line("Mean", tuple(each.mean for each in time_ranges if each.mean))]
-    rows = [
-        [each.values[place] for each in time_ranges] for place in range(len(time_ranges[0].values))
+def _lines(name: str, time_ranges: Sequence[RangeResult]) -> list[Line]:
+    kind = KINDS_BY_NAME[name]
+    panels = [panel for panel in kind.panels if kind.followed in panel.figures]
+    rows = (
+        [row for row in time_range.figures if row.kind == kind.followed]
+        for time_range in time_ranges
+    )
+    lines = [
+        Line(panels[0].label(figures[0], value_name), panels[0], figures)
+        for figures in zip(*rows, strict=True)
     ]
-    lines = [Line(value_name(each[0].value), tuple(each)) for each in rows]
     if len(lines) > DRAWN:  # groups; of values, the largest were chosen
-        lines = sorted(lines, key=lambda line: -_figure(line.rows[-1]))
+        lines = sorted(lines, key=lambda line: -(line.rows[-1].figure or 0.0))
     return lines[:DRAWN]
 
 
-def _figure(row: Row) -> float:
-    """Return a row's figure; the time ranges drawn all have one."""
-    return (row.mean if isinstance(row, MeanRow) else row.frequency) or 0.0
-
-
-def _plots(time_ranges: Sequence[TimeRangeEstimate], lines: Sequence[Line]) -> list[LinePlot]:
-    ends = [(min(r.low for r in line.rows), max(r.high for r in line.rows)) for line in lines]
+def _plots(time_ranges: Sequence[RangeResult], lines: Sequence[Line]) -> list[LinePlot]:
+    intervals = [[row.interval for row in line.rows] for line in lines]
+    ends = [(min(rows)[0], max(high for _, high in rows)) for rows in intervals]
     height = HEADROOM * max(high - low for low, high in ends)
     return [
         _plot(time_ranges, line, _around(low, high, height))
@@ -132,58 +138,45 @@ def _around(low: float, high: float, height: float) -> tuple[float, float]:
     return bottom, bottom + height
 
 
-def _plot(
-    time_ranges: Sequence[TimeRangeEstimate], line: Line, ends: tuple[float, float]
-) -> LinePlot:
+def _plot(time_ranges: Sequence[RangeResult], line: Line, ends: tuple[float, float]) -> LinePlot:
     texts = [
-        f"{day(each.first)}: {_between(row)}"
-        for each, row in zip(time_ranges, line.rows, strict=True)
+        f"{day(time_range.first)}: {line.text(place)}"
+        for place, time_range in enumerate(time_ranges)
     ]
-    x = tuple(float(each.first.toordinal()) for each in time_ranges)
+    x = tuple(float(time_range.first.toordinal()) for time_range in time_ranges)
     part = Part(
         x=x,
-        values=tuple(map(_figure, line.rows)),
-        low=tuple(row.low for row in line.rows),
-        high=tuple(row.high for row in line.rows),
+        values=tuple(row.figure for row in line.rows),
+        low=tuple(row.interval[0] for row in line.rows),
+        high=tuple(row.interval[1] for row in line.rows),
         texts=tuple(texts),
-        open=tuple(each.open_period for each in time_ranges),
+        open=tuple(time_range.open_period for time_range in time_ranges),
         dots=True,
     )
-    first, last = (
-        (at, day(each.first)) for at, each in ((x[0], time_ranges[0]), (x[-1], time_ranges[-1]))
-    )
-    shares = isinstance(line.rows[0], ShareRow)
+    first, last = ((x[end], day(time_ranges[end].first)) for end in (0, -1))
     return LinePlot(
         line.name,
         f"{texts[-1]}; {texts[0]}",
         Lines(
             (part,),
             Axis(ends=(x[0], x[-1]), ticks=(first, last)),
-            Axis(write=short_percent if shares else short_number, ends=ends),
+            Axis(write=short_percent if line.panel.of_shares else short_number, ends=ends),
             height=SMALL,
         ),
     )
 
 
-def _between(row: Row) -> str:
-    if isinstance(row, MeanRow):
-        mean = number_format.precise(_figure(row), row.low, row.high)
-        return f"{mean} ({number_interval(row.low, row.high)})"
-    interval = number_format.interval(row.low, row.high, of_shares=True)
-    return f"{number_format.share(_figure(row))} ({interval})"
-
-
-def _row(time_range: TimeRangeEstimate, lines: Sequence[Line], place: int) -> tuple[str, ...]:
+def _row(time_range: RangeResult, lines: Sequence[Line], place: int) -> tuple[str, ...]:
     still = " (open)" if time_range.open_period else ""
-    figures = [_between(line.rows[place]) for line in lines]
-    return (f"{days(time_range.first, time_range.last)}{still}", f"{time_range.n:,}", *figures)
+    figures = [line.text(place) for line in lines]
+    return (f"{_days(time_range)}{still}", f"{time_range.n:,}", *figures)
 
 
 def _notes(
     answer: EstimateResult,
-    drawn: Sequence[TimeRangeEstimate],
-    faint: Sequence[TimeRangeEstimate],
-    empty: Sequence[TimeRangeEstimate],
+    drawn: Sequence[RangeResult],
+    faint: Sequence[RangeResult],
+    empty: Sequence[RangeResult],
     values: tuple[int, int | None],
 ) -> Iterator[str]:
     """Yield what the bands are, and everything that is not drawn."""
@@ -196,13 +189,19 @@ def _notes(
     number, size = values
     if size is not None and size > number > 1:
         yield f"The {number} largest of {size:,} values."
-    if any(each.open_period for each in drawn):
+    if any(time_range.open_period for time_range in drawn):
         yield "Hollow points are open periods."
     if faint:
-        named = [f"{days(each.first, each.last)} (n = {each.n:,})" for each in faint[:NAMED]]
-        more = f" and {len(faint) - NAMED} more" if len(faint) > NAMED else ""
-        yield f"Not drawn, too few reports: {', '.join(named)}{more}."
+        texts = [f"{_days(time_range)} (n = {time_range.n:,})" for time_range in faint]
+        yield f"Not drawn, too few reports: {_first_few(texts)}."
     if empty:
-        named = [days(each.first, each.last) for each in empty[:NAMED]]
-        more = f" and {len(empty) - NAMED} more" if len(empty) > NAMED else ""
-        yield f"Without reports: {', '.join(named)}{more}."
+        yield f"Without reports: {_first_few(list(map(_days, empty)))}."
+
+
+def _days(time_range: RangeResult) -> str:
+    return days(time_range.first, time_range.last)
+
+
+def _first_few(texts: Sequence[str]) -> str:
+    more = f" and {len(texts) - NAMED} more" if len(texts) > NAMED else ""
+    return f"{', '.join(texts[:NAMED])}{more}"

@@ -11,25 +11,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from itertools import pairwise
+from typing import Any
 from urllib.parse import urlencode
 
 from flask import url_for
 
 from veilcount_analysis.errors import QueryError
 from veilcount_analysis.estimation import View
-from veilcount_analysis.kinds.labels import FEW, places_of, value_at
+from veilcount_analysis.kinds.kind import NOT_TAKEN, Kind
+from veilcount_analysis.kinds.labels import FEW, value_at
 from veilcount_analysis.kinds.registry import kind_of
 from veilcount_analysis.kinds.sample_adequacy import LISTED, sample_adequacy
 from veilcount_analysis.kinds.scope import periods_of
 from veilcount_analysis.kinds.smoothing import smoothing_problem
 from veilcount_analysis.kinds.time_ranges import WIDER, time_ranges
-from veilcount_analysis.mechanisms import handler_of
 from veilcount_analysis.query_params import Parameters, single
 from veilcount_analysis.series.series import Series
 from veilcount_analysis.text.result_columns import spelled, value_name
 from veilcount_shared import Collection
-from veilcount_shared.domain import Features, Number, OpenStrings
 
 from ....queries import EstimateQuery, GroupBy, Snapshot
 
@@ -40,18 +39,9 @@ PAGE = 40  # values of a page of a long list
 MAX_FOUND = 50  # values that a search shows
 DRAWN = 6  # values of a time series
 MAX_TIME_RANGES = 40  # of a time series, by default
-PARTS = 8  # of a number's range, whose shares are shown
 FIND = "find"
 OVER_TIME = "over_time"  # the view of a time series
-SELECTIONS = (
-    "top",
-    "values",
-    "group",
-    "candidates",
-    "discover",
-    "page",
-    FIND,
-)  # exclude each other
+SELECTIONS = ("top", "values", "group", "candidates", "discover", "page", FIND)  # exclusive
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,33 +94,25 @@ class ShownQuery:
     @classmethod
     def parse(cls, collection: Collection, parameters: Parameters) -> ShownQuery:
         """Parse the parameters, with defaults for the rest."""
-        query = changed(parameters, by=None, find=None, over_time=None)
+        kind, query = kind_of(collection), changed(parameters, by=None, find=None, over_time=None)
         find = single(parameters, FIND)
-        if isinstance(collection.domain, OpenStrings | Features):
-            return cls(query, EstimateQuery.parse(query))
-        if isinstance(collection.domain, Number):
-            if "values" not in query and handler_of(collection.mechanism).has_ranges:
-                query["values"] = equal_parts(collection.domain)
-        else:
-            if find is not None:
-                query["values"] = found(collection, find)
-            query |= _defaults(collection.domain.size, query)
+        if find is not None:
+            if not kind.searchable:
+                raise QueryError(FIND, find, NOT_TAKEN)
+            query["values"] = found(collection, find)
+        query |= _defaults(kind, query)
         return cls(query, EstimateQuery.parse(query))
 
 
-def equal_parts(domain: Number) -> list[str]:
-    """Return the equal parts of a number's range, as parameters."""
-    step = (domain.high - domain.low) / PARTS
-    ends = [float(domain.low + step * place) for place in range(PARTS + 1)]
-    return [f"{low:.15g}..{high:.15g}" for low, high in pairwise(ends)]
-
-
-def _defaults(size: int, query: ParameterDict) -> ParameterDict:
-    """Return what is left out of a query of so many values."""
+def _defaults(kind: Kind[Any, Any], query: ParameterDict) -> ParameterDict:
+    """Return what is left out of a query."""
     more: ParameterDict = {}
-    if size > LISTED and not any(name in query for name in SELECTIONS):
+    if kind.default_values and "values" not in query:
+        more["values"] = list(kind.default_values)
+    is_long = kind.accepts("top") and kind.domain.size > LISTED
+    if is_long and not any(name in query for name in SELECTIONS):
         more["top"] = [str(TOP)]
-    if "page" in query and "size" not in query:
+    if kind.accepts("page") and "page" in query and "size" not in query:
         more["size"] = [str(PAGE)]
     return more
 
@@ -145,13 +127,6 @@ def found(collection: Collection, find: str) -> list[str]:
     near = get_close_matches(find, names, 3) if len(names) <= FEW else []
     meant = f": did you mean {' or '.join(near)}?" if near else ": try a shorter part of it"
     raise QueryError(FIND, find, f"no value has this in its name{meant}")
-
-
-def unknown(collection: Collection, parameters: Parameters) -> tuple[str, ...]:
-    """Return the requested names that are no values."""
-    if isinstance(collection.domain, Number | Features):
-        return ()
-    return places_of(collection, parameters.get("values", ())).unknown
 
 
 def _labels(collection: Collection) -> list[tuple[str, str]]:

@@ -1,0 +1,58 @@
+"""The finding of a time range in a line: a figure with the interval of its own.
+
+That a value leads is decided for all values at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..text.number_format import FigureFormat
+from ..text.result_columns import value_name
+from .results import Figure
+
+ONE_DIGIT = 5  # times an interval: of its half, one digit is shown
+AT_ONCE = "all values compared at once"
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """A headline, and what was decided for all values at once."""
+
+    text: str
+    decision: str = ""
+
+
+def largest_first(figures: Sequence[Figure]) -> list[Figure]:
+    """Return the shares, the largest first."""
+    shares = [figure for figure in figures if figure.kind == "share"]
+    return sorted(shares, key=lambda share: -(share.figure or 0.0))
+
+
+def shares_headline(figures: Sequence[Figure], *, leads: bool) -> Headline:
+    """Return the share of true; else the largest, and where it does not lead the second too."""
+    rows = largest_first(figures)
+    texts = [share_text(row) for row in rows[:2]]
+    if (yes := next((row for row in rows if row.of is True), None)) is not None:
+        return Headline(share_text(yes))
+    if len(rows) == 1:
+        return Headline(texts[0])
+    if leads:
+        decision = f"The largest share is that of {value_name(rows[0].of)}, {AT_ONCE}."
+        return Headline(texts[0], decision)
+    return Headline("; ".join(texts), f"Which is larger is not significant, {AT_ONCE}.")
+
+
+def share_text(row: Figure) -> str:
+    """Return a share with its interval, both as far as a share can be."""
+    written = FigureFormat.for_widths([ONE_DIGIT * row.width], of_shares=True)
+    share, *ends = (min(max(end, 0.0), 1.0) for end in (row.figure or 0.0, *row.interval))
+    name = "yes" if row.of is True else value_name(row.of)
+    return f"{written.figure(share)} {name}, {written.ends(*ends)}"
+
+
+def mean_text(row: Figure) -> str:
+    """Return a mean with its interval."""
+    written = FigureFormat.for_widths([ONE_DIGIT * row.width], of_shares=False)
+    return f"Mean {written.figure(row.figure or 0.0)}, {written.ends(*row.interval)}"

@@ -1,0 +1,75 @@
+"""What a kind shows, in order: a panel has some of the figures in one form.
+
+Terminal and page walk the panels of a kind, and pick the rows of each by what they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ..text import number_format
+from .results import Figure
+
+Pick = Callable[[Sequence[Figure]], list[Figure]]
+
+
+class Form(StrEnum):
+    """How figures are shown."""
+
+    DOTS = "dots"  # a dot and its interval in a row
+    LINE = "line"  # of a curve, by `at`
+    TABLE = "table"
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """Figures of some kinds, shown together; `pick` derives rows that are no figures themselves.
+
+    `band`: they lie in one band that covers all of them at once, and have no poisoning band.
+    """
+
+    figures: tuple[str, ...]
+    title: str
+    form: Form = Form.DOTS
+    of_shares: bool = True
+    band: bool = False
+    pick: Pick | None = None
+
+    def rows(self, figures: Sequence[Figure]) -> list[Figure]:
+        """Return the rows of the panel, in their order."""
+        if self.pick is not None:
+            return self.pick(figures)
+        return [figure for figure in figures if figure.kind in self.figures]
+
+    def label(self, row: Figure, write: Callable[[object], str]) -> str:
+        """Return what a row is of; `write` writes a value."""
+        if self.form is not Form.DOTS and row.at is not None:
+            return number_format.figure(row.at, of_shares=not self.of_shares)
+        if row.of is None:
+            return number_format.sentence_case(row.kind)
+        return f"{row.kind} of {row.of}" if self.form is Form.TABLE else write(row.of)
+
+    def figure_text(self, row: Figure) -> str:
+        """Return the figure of a row, with the digits that its interval leaves any meaning."""
+        if row.figure is None:
+            return "not stated"
+        if self.of_shares:
+            return number_format.share(row.figure)
+        return number_format.precise(row.figure, *row.interval)
+
+    def interval_text(self, row: Figure) -> str:
+        """Return the interval of a row; empty: it has none."""
+        return "" if row.low is None else self._ends(row.interval)
+
+    def fakes_text(self, row: Figure) -> str:
+        """Return the poisoning band of a row; without one it may be any number."""
+        if row.figure is None:
+            return ""
+        return "any number" if row.fake_band is None else self._ends(row.fake_band)
+
+    def _ends(self, ends: tuple[float, float]) -> str:
+        if self.of_shares:
+            return number_format.interval(*ends, of_shares=True)
+        return number_format.number_interval(*ends)
