@@ -24,7 +24,7 @@ from veilcount_analysis.query_params import Delta, Level, QueryParams, SeriesFil
 from veilcount_analysis.releases.person_loss import PersonLoss, person_losses
 from veilcount_analysis.series.series import Series
 from veilcount_analysis.text.privacy_guarantees import counts_are_public
-from veilcount_shared.collection import Adjacency, Model
+from veilcount_shared.collection import Adjacency
 from veilcount_shared.errors import format_value
 
 from ..releases.budget_ledger import load_releases, period_accounts
@@ -110,7 +110,7 @@ def budget(
 
 def _released(snapshot: Snapshot, app: str) -> list[PersonLossView]:
     named = [
-        [each for each in series if each.collection.model is Model.CENTRAL]
+        [each for each in series if each.collection.trust.releases]
         for series in snapshot.catalog.by_name.values()
     ]
     spent = {

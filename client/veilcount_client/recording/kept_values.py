@@ -12,7 +12,6 @@ from datetime import date
 from enum import StrEnum
 
 from veilcount_shared import Collection, schedule
-from veilcount_shared.collection import Model
 
 from ..clock import instant
 from ..state import HeldValue
@@ -107,4 +106,4 @@ def _in_memory(collection: Collection, period: int, until: date) -> KeptValue:
 
 
 def _kind_in_memory(collection: Collection) -> KeptKind:
-    return KeptKind.TRUE_VALUE if collection.model is Model.CENTRAL else KeptKind.ANSWER
+    return KeptKind.TRUE_VALUE if collection.trust.reveals else KeptKind.ANSWER

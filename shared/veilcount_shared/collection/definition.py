@@ -133,6 +133,11 @@ class Collection(Definition):
         cell = self.kind.true_cells(self.domain).cell(point, randomness)
         return Identity(self.inputs).reveal(cell)
 
+    def message(self, value: object, randomness: RandomSource) -> int:
+        """Return the message of a value, randomized unless the model reveals it."""
+        report = self.reveal if self.trust.reveals else self.randomize
+        return report(value, randomness)
+
     def pack(self, message: int) -> bytes:
         """Return the message at its fixed width, the highest byte first."""
         return message.to_bytes(self.message_bytes, "big")

@@ -22,7 +22,7 @@ class Central(TrustModel):
     """Devices reveal, and the curator pays from a budget for each period."""
 
     price_key = "budget"
-    reveals = True
+    reveals = releases = True
     defaults: ClassVar[Mapping[str, object]] = {"adjacency": Adjacency.ADD_REMOVE}
 
     def inputs(self, kind: DeviceKind[Any], domain: Domain) -> int:

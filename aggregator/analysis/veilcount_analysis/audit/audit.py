@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from math import inf
 
 from veilcount_shared import Collection, RandomSource
-from veilcount_shared.collection import Model
 from veilcount_shared.domain import Cross, Features, Number, OpenStrings
 from veilcount_shared.mechanisms import TrendMechanism
 
@@ -128,7 +127,7 @@ ABSENT = object()  # no value at all: what a hidden presence is distinguished fr
 
 def unaudited_reason(collection: Collection) -> str:
     """Return why a definition cannot be audited; nothing, where it can."""
-    if collection.model is Model.CENTRAL:
+    if collection.trust.reveals:
         return "sends true values, to a trusted curator"
     if collection.unit_epsilon > CLAIM_MAX:
         return f"beyond epsilon {CLAIM_MAX:g} samples that one can afford show nothing"

@@ -12,7 +12,7 @@ from veilcount_analysis.privacy.budget import figures
 from veilcount_analysis.privacy.trust_models import ErrorEstimate, Quantity
 from veilcount_analysis.text import number_format
 from veilcount_shared import Collection, lint, load_collections
-from veilcount_shared.collection import Model, answers_by_consent, describe_answers
+from veilcount_shared.collection import answers_by_consent, describe_answers
 
 from ...queries import plain
 from ...records.counter_admission import memory_at_most
@@ -93,7 +93,7 @@ def _expected(collection: Collection, n: int) -> tuple[Quantity, ErrorEstimate]:
     it by several answers.
     """
     quantity, epsilon = Quantity.from_collection(collection), collection.unit_epsilon
-    if collection.model is Model.CENTRAL:
+    if collection.trust.releases:
         return quantity, quantity.central(epsilon / collection.per_period, n, LEVEL)
     return quantity, quantity.local(epsilon, n, LEVEL)
 

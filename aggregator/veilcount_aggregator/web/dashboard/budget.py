@@ -19,7 +19,6 @@ from veilcount_analysis.privacy.budget.composition import compose_answers, guess
 from veilcount_analysis.privacy.trust_models import ErrorEstimate
 from veilcount_analysis.text import number_format
 from veilcount_shared import Collection
-from veilcount_shared.collection import Model
 from veilcount_shared.guessing import percent
 from veilcount_shared.mechanisms import Randomizer
 
@@ -159,7 +158,7 @@ def window_table(account: CollectionBudget) -> Chart | None:
 
 
 def _guess(collection: Collection, seen: int) -> str:
-    if collection.model is Model.CENTRAL:
+    if collection.trust.releases:
         return ""
     return _means(seen, guessing_chance(collection.randomizer, seen).mechanism)
 
@@ -284,7 +283,7 @@ def composition_chart(
 ) -> Chart | None:
     """Draw the composed epsilon over the number of answers; None: one answer, or no noise."""
     most = min(account.figures.answers, MOST_DRAWN)
-    if collection.model is Model.CENTRAL or most == 1:
+    if collection.trust.releases or most == 1:
         return None
     points = _composed(collection.randomizer, most, delta)
     x = [point.answers for point in points]

@@ -10,7 +10,6 @@ from veilcount_analysis.mechanisms import handler_of
 from veilcount_analysis.series.series import Series
 from veilcount_analysis.text.privacy_guarantees import counts_are_public
 from veilcount_shared import Collection
-from veilcount_shared.collection import Model
 from veilcount_shared.domain import Boolean, Choice, Cross, Features, Label, Number, OpenStrings
 from veilcount_shared.errors import format_value
 
@@ -88,7 +87,7 @@ def entries(collection: Collection) -> dict[str, str]:
         "per_day": collection.per_period if collection.per_period > 1 else None,
         "from": collection.start,
         "segments": {name: list(labels) for name, labels in collection.segments} or None,
-        "twin": collection.twin if collection.model is Model.LOCAL else None,  # which names both
+        "twin": None if collection.trust.releases else collection.twin,  # which names both
         "cohort": cohort and {"draw": cohort.draw, "of": cohort.of, "number": cohort.number},
     }
     more = {key: special[key] if key in special else getattr(collection, key) for key in KEYS}

@@ -12,7 +12,6 @@ from veilcount_analysis.mechanisms import handler_of
 from veilcount_analysis.series.series import Series
 from veilcount_analysis.text.result_columns import spelled
 from veilcount_shared import Collection
-from veilcount_shared.collection import Model
 from veilcount_shared.domain import Boolean, Choice, Cross, Features
 
 from ....queries import Denominator, EstimateQuery, EstimateResult, GroupBy, Snapshot
@@ -121,7 +120,7 @@ def other_definitions(
         (each.fingerprint[:SHOWN_DIGITS], PageAddress(at.name, {}).to(series=each.fingerprint))
         for each in series
         if each.fingerprint not in shown
-        and each.collection.model is Model.LOCAL
+        and not each.collection.trust.releases
         and snapshot.reports(each)
     ]
 

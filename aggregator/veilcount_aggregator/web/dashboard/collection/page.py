@@ -14,7 +14,6 @@ from veilcount_analysis.kinds.sample_adequacy import SampleAdequacy
 from veilcount_analysis.mechanisms import handler_of
 from veilcount_analysis.query_params import Parameters
 from veilcount_analysis.series.series import Series
-from veilcount_shared.collection import Model
 from veilcount_shared.domain import Choice, Cross, OpenStrings
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import JSON_TYPE
@@ -81,7 +80,7 @@ def collection_content(
 ) -> dict[str, Any]:
     """Return what a page shows of a collection: its state, and its estimates."""
     newest = series[0].collection
-    curated = newest.model is Model.CENTRAL
+    curated = newest.trust.releases
     return {
         "collection": newest,
         "curated": curated,
