@@ -17,7 +17,7 @@ from ..errors import (
     format_types,
     format_value,
 )
-from ..kinds import DeviceKind, Price, kind_of
+from ..kinds import DeviceKind, Price, TrueCells, kind_of
 from ..mechanisms import Identity, Mechanism, Randomizer
 from ..models import TRUST_MODELS, TrustModel
 from ..periods import Unit
@@ -87,6 +87,14 @@ class Collection(Definition):
             raise TrustModelError(self.name, "the model is central: use reveal()")
         return self.kind.randomizer(self.price)
 
+    @cached_property
+    def true_cells(self) -> TrueCells:
+        """The counters of a trusted curator; raises for a kind that has none."""
+        cells = self.kind.true_cells(self.domain)
+        if cells is None:
+            raise TrustModelError(self.name, f"a curator has no counters of {self.kind.name}")
+        return cells
+
     @property
     def price(self) -> Price[Any]:
         """What the randomizer depends on."""
@@ -130,8 +138,7 @@ class Collection(Definition):
         if not self.trust.reveals:
             raise TrustModelError(self.name, "the model is local: use randomize()")
         point = self.domain.input(value, randomness)
-        cell = self.kind.true_cells(self.domain).cell(point, randomness)
-        return Identity(self.inputs).reveal(cell)
+        return Identity(self.inputs).reveal(self.true_cells.cell(point, randomness))
 
     def message(self, value: object, randomness: RandomSource) -> int:
         """Return the message of a value, randomized unless the model reveals it."""
