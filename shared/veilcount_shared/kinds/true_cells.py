@@ -20,7 +20,6 @@ class TrueCells(ABC):
     """Counters of true values. A central query asks them alone, never the domain."""
 
     is_boolean: ClassVar[bool] = False  # no and yes: a sum of them is a count of yes
-    is_interval: ClassVar[bool] = False  # a counter for each integer between two ends
 
     @property
     @abstractmethod
@@ -39,6 +38,11 @@ class TrueCells(ABC):
     @property
     def numbers(self) -> Sequence[int] | None:
         """What each value is in a sum; None: not all are numbers."""
+        return None
+
+    @property
+    def interval(self) -> range | None:
+        """The values, if they are all integers between two ends."""
         return None
 
     @property
@@ -110,12 +114,15 @@ class Grid(TrueCells):
 
     domain: Number
 
-    is_interval: ClassVar[bool] = True
+    @property
+    def interval(self) -> range:
+        """The integers."""
+        return range(int(self.domain.low), int(self.domain.high) + 1)
 
     @property
     def size(self) -> int:
         """The number of integers."""
-        return len(self.numbers)
+        return len(self.interval)
 
     def cell(self, point: int, randomness: RandomSource) -> int:  # noqa: ARG002 - nothing is drawn
         """Return the nearest integer to a grid point."""
@@ -124,22 +131,23 @@ class Grid(TrueCells):
     @property
     def labels(self) -> range:
         """The integers."""
-        return self.numbers
+        return self.interval
 
     @property
     def numbers(self) -> range:
         """The integers."""
-        return range(int(self.domain.low), int(self.domain.high) + 1)
+        return self.interval
 
     def place(self, label: object) -> int | None:
         """Return an integer's distance from the least."""
-        in_range = type(label) is int and label in self.numbers
-        return self.numbers.index(label) if in_range else None
+        if type(label) is not int or label not in self.interval:
+            return None
+        return self.interval.index(label)
 
     @property
     def choice(self) -> str:
         """The two ends."""
-        return f"give whole numbers from {self.numbers[0]} to {self.numbers[-1]}"
+        return f"give whole numbers from {self.interval[0]} to {self.interval[-1]}"
 
 
 @dataclass(frozen=True, slots=True)

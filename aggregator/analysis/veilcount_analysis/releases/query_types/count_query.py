@@ -55,8 +55,8 @@ class CountingQuery(ParallelQuery):
     def options(cls, collection: Collection) -> Iterator[QueryOption]:
         """Yield a condition or a list of values, and the count of all, which is free if public."""
         cells = collection.true_cells
-        if cells.is_interval:
-            text, half = cls.forms['"NAME >= 1"'], cells.labels[-1] // 2
+        if cells.interval:
+            text, half = cls.forms['"NAME >= 1"'], cells.interval[-1] // 2
             example = f"{collection.name} >= {half}"
             yield QueryOption("condition", text, "Condition", example, read=str)
         elif cells.labels and not cells.is_boolean:

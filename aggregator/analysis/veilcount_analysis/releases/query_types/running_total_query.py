@@ -72,7 +72,7 @@ class RunningTotalQuery(ParallelQuery):
         if written != cls.kind:
             return None
         cells = collection.true_cells
-        if cells.is_boolean or cells.is_interval:
+        if cells.is_boolean or cells.interval:
             numbers = tuple(require_summable(cls.kind, collection))
             if max(map(abs, numbers)) > MAX_TOTALLED_NUMBER:
                 most = f"within +/- {MAX_TOTALLED_NUMBER:,}"

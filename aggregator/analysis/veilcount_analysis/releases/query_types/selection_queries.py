@@ -117,7 +117,7 @@ class QuantileQuery(Query):
 
     @classmethod
     def options(cls, collection: Collection) -> Iterator[QueryOption]:
-        if collection.true_cells.is_interval and collection.inputs <= MAX_HISTOGRAM_VALUES:
+        if collection.true_cells.interval and collection.inputs <= MAX_HISTOGRAM_VALUES:
             yield QueryOption("median", cls.forms['"median"'])
 
     @classmethod
