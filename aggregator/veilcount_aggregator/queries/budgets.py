@@ -10,6 +10,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from veilcount_analysis.kinds.registry import kind_of
 from veilcount_analysis.privacy.budget import (
     CollectionBudget,
     CrossCollectionBudget,
@@ -195,4 +196,5 @@ def _who(spent: SpendHistogram | None, *, bars: bool) -> str:
 
 @lru_cache(maxsize=64)  # a table for a number takes a second of exact comparisons
 def _levels(series: Series, n: int, level: float) -> UnitComparison:
-    return levels(series.collection, n, level=level)
+    quantity = kind_of(series.collection).quantity
+    return levels(series.collection, quantity, n, level=level)

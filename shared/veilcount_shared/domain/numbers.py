@@ -58,6 +58,11 @@ class Number(SingleValue):
             "high": format_fraction(self.high),
         }
 
+    @property
+    def extremes(self) -> tuple[object, object]:
+        """Return the bounds."""
+        return self.low, self.high
+
     def answers(self) -> Answers:
         """Yield the statement of the bounds."""
         low, high = self._bounds
@@ -133,6 +138,11 @@ class Features(SingleValue):
         """Return the fingerprinted fields."""
         features = [[name, number.canonical()] for name, number in self.features]
         return {"type": "features", "features": features}
+
+    @property
+    def extremes(self) -> tuple[object, object]:
+        """Return the lower bounds, and the upper ones."""
+        return dict.fromkeys(self.names, -math.inf), dict.fromkeys(self.names, math.inf)
 
     def answers(self) -> Answers:
         """Yield the statement of all features and their bounds."""

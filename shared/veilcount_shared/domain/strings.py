@@ -84,6 +84,11 @@ class OpenStrings(SingleValue):
         fields = {"type": "open", "salt": self.salt, "bucket_bits": self.bucket_bits}
         return fields | ({"prefixes": list(self.prefixes)} if self.prefixes else {})
 
+    @property
+    def extremes(self) -> tuple[object, object]:
+        """Return two strings: any two share no bucket but by chance."""
+        return "a", "b"
+
     def answers(self) -> Answers:
         """Yield the statement of what becomes of a text."""
         key = "answers_discover" if self.prefixes else "answers_open"

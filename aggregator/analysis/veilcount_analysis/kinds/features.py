@@ -32,6 +32,7 @@ from ..estimation.poisoning import PoisoningBand
 from ..estimation.results import ESTIMANDS
 from ..mechanisms.estimates import target_of
 from ..mechanisms.moments import moments_handler
+from ..privacy.trust_models import Quantity
 from .estimate_query import EstimateQuery
 from .kind import NUMBER_ROWS, Figure, RangeFigures, Selection, SummedKind, Tally
 from .numbers import ONE_LOOK, UNTESTED
@@ -60,6 +61,10 @@ class FeatureMoments(SummedKind[Features]):
         "page": "features have one page",
         "looks=every": ONE_LOOK,
     }
+
+    @property
+    def quantity(self) -> Quantity:
+        return Quantity.of_features(len(self.domain.features))
 
     def check(self, query: EstimateQuery) -> None:
         super().check(query)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from veilcount_shared.domain import Number
+from veilcount_shared.mechanisms import DistributionMechanism, MeanMechanism
 
 from ..estimation import MeanEstimate, NoReports, poisoning_band
 from ..estimation.cdf import BucketHistogram
@@ -16,6 +17,7 @@ from ..estimation.confidence_intervals import Counts, Floats
 from ..estimation.range_queries import RangeEstimator
 from ..mechanisms import estimate_number
 from ..mechanisms.estimates import estimate_mean
+from ..privacy.trust_models import Quantity
 from ..privacy.trust_models.quantity import QUARTERS
 from ..query_params import parse_range
 from .estimate_query import EstimateQuery
@@ -64,6 +66,15 @@ class Mean(SummedKind[Number]):
         "page": "a number has one page",
         "values": RANGES_ONLY,
     }
+
+    @classmethod
+    def quantity_of(cls, domain: Number) -> Quantity:
+        """Return what is estimated of a number between two bounds."""
+        return Quantity.of_mean(MeanMechanism.for_epsilon, domain)
+
+    @property
+    def quantity(self) -> Quantity:
+        return self.quantity_of(self.domain)
 
     @property
     def range_width(self) -> float:
@@ -122,6 +133,10 @@ class Distribution(Mean):
         "looks=every": ONE_LOOK,
     }
 
+    @classmethod
+    def quantity_of(cls, domain: Number) -> Quantity:
+        return Quantity.of_mean(DistributionMechanism.for_epsilon, domain)
+
     def frequencies(self, whole: Tally) -> tuple[float, ...] | None:
         histogram = estimate_number(self.collection, whole.counters)
         if not isinstance(histogram, BucketHistogram) or histogram.frequency is None:
@@ -138,6 +153,10 @@ class Ranges(Distribution):
 
     figure = "quarters of the range"
     accepted_parameters: ClassVar[frozenset[str]] = frozenset({"view=smooth", "values"})
+
+    @classmethod
+    def quantity_of(cls, domain: Number) -> Quantity:  # noqa: ARG003 - a share has no unit
+        return Quantity.of_quarters()
 
     def shown_shares(self, buckets: Floats) -> tuple[float, ...]:
         return tuple(float(quarter.sum()) for quarter in np.split(buckets, QUARTERS))

@@ -19,6 +19,7 @@ from ..estimation.open_strings import chance
 from ..mechanisms import estimate_shares, share_handler
 from ..mechanisms.candidate_search import MAX_CANDIDATES, Candidates, open_handler
 from ..mechanisms.estimates import TermOptions
+from ..privacy.trust_models import Quantity
 from .estimate_query import EstimateQuery
 from .kind import (
     NAMED,
@@ -120,6 +121,10 @@ class Strings(SummedKind[OpenStrings]):
         self, tally: Tally, query: EstimateQuery, contributions: int, places: Counts | None
     ) -> ShareEstimates:
         return side_shares(self.collection, tally, query, contributions, places)
+
+    @property
+    def quantity(self) -> Quantity:
+        return Quantity.of_strings(self.domain.bucket_bits, self.domain.parts)
 
     @property
     def line(self) -> float:

@@ -7,15 +7,19 @@ from typing import ClassVar
 
 import numpy as np
 
+from veilcount_shared import RandomSource
 from veilcount_shared.domain import Boolean
 from veilcount_shared.schedule import period_end
 
+from ..audit.audit_case import AuditCase
+from ..audit.trend_histories import campaign_emitter, history_pair
 from ..estimation import poisoning_band
 from ..estimation.confidence_intervals import Counts
 from ..estimation.estimator import IntervalTarget
 from ..estimation.results import IntervalTerms, estimate_frequencies
 from ..estimation.trend import TrendEstimator
 from ..mechanisms.trend import trend_handler
+from ..privacy.trust_models import Quantity
 from .estimate_query import EstimateQuery
 from .kind import Kind, RangeFigures, Selection, Source, Tally
 from .labels import no_value, places_of
@@ -46,6 +50,16 @@ class Trend(Kind[Boolean, Newest]):
     }
     uncompared = "a state over time is compared by its estimates: estimate both"
     measures_width = True  # its figures are of some of the reports
+
+    @property
+    def quantity(self) -> Quantity:
+        trend = trend_handler(self.collection).mechanism
+        return Quantity.of_trend(trend.periods, trend.changes)
+
+    def audit(self, randomness: RandomSource) -> AuditCase:
+        trend = trend_handler(self.collection).mechanism
+        emit = campaign_emitter(trend, randomness)
+        return AuditCase(self.collection, history_pair(trend), emit)
 
     def check(self, query: EstimateQuery) -> None:
         super().check(query)

@@ -21,6 +21,7 @@ from ..estimation.proportions import SupportCounts
 from ..estimation.results import ESTIMANDS
 from ..mechanisms import estimate_shares, estimate_sums, poisoning_test, share_handler
 from ..mechanisms.estimates import ALL_DEVICES, ANSWERED, TermOptions
+from ..privacy.trust_models import Quantity
 from .estimate_query import Denominator, EstimateQuery
 from .kind import CommonValues, Figure, Kind, RangeFigures, Selection, Source, SummedKind, Tally
 from .labels import Value, groups_of, no_value, places_of, value_at, value_key
@@ -118,6 +119,10 @@ class Values(SummedKind[Boolean | Choice | Cross]):
             return None
         parts = [shares.frequency] + ([shares.absent.frequency] if shares.absent else [])
         return tuple(np.clip(np.concatenate(parts), 0, 1).tolist())
+
+    @property
+    def quantity(self) -> Quantity:
+        return Quantity.of_values(self.collection.inputs)
 
     @property
     def line(self) -> float | None:

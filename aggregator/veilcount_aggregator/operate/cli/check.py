@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from veilcount_analysis.kinds.registry import kind_of
 from veilcount_analysis.mechanisms import handler_of
 from veilcount_analysis.privacy.budget import figures
 from veilcount_analysis.privacy.trust_models import ErrorEstimate, Quantity
@@ -92,7 +93,7 @@ def _expected(collection: Collection, n: int) -> tuple[Quantity, ErrorEstimate]:
     A curator spends a period's whole budget on one release; who answers several times in it moves
     it by several answers.
     """
-    quantity, epsilon = Quantity.from_collection(collection), collection.unit_epsilon
+    quantity, epsilon = kind_of(collection).quantity, collection.unit_epsilon
     if collection.trust.releases:
         return quantity, quantity.central(epsilon / collection.per_period, n, LEVEL)
     return quantity, quantity.local(epsilon, n, LEVEL)

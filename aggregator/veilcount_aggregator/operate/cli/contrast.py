@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from veilcount_analysis.kinds.registry import kind_of
 from veilcount_analysis.privacy.trust_models import compare_trust_models
 from veilcount_analysis.query_params import params as declared
 from veilcount_analysis.text import number_format
@@ -87,7 +88,10 @@ def command(
             " --store, for the answers that are there"
         )
     with spinner("matching guarantees"):
-        found = compare_trust_models(collection, query.n, level=query.level, delta=query.delta)
+        quantity = kind_of(collection).quantity
+        found = compare_trust_models(
+            collection, quantity, query.n, level=query.level, delta=query.delta
+        )
     document = plain(found)
     if as_json:
         print_json(document)

@@ -13,9 +13,9 @@ from math import ceil, floor, log10, sqrt
 
 from veilcount_analysis.estimation import noise_line
 from veilcount_analysis.estimation.open_strings import chance
+from veilcount_analysis.kinds.registry import kind_of
 from veilcount_analysis.mechanisms import handler_of, share_handler
 from veilcount_analysis.mechanisms.candidate_search import MAX_CANDIDATES, open_handler
-from veilcount_analysis.privacy.trust_models import Quantity
 from veilcount_analysis.privacy.trust_models.quantity import two_sided
 from veilcount_analysis.text import number_format
 from veilcount_shared import Collection
@@ -87,7 +87,7 @@ class ErrorModel:
 @lru_cache(maxsize=1024)
 def error_model(collection: Collection) -> ErrorModel:
     """Return the error of a local collection's figures."""
-    quantity, handler = Quantity.from_collection(collection), handler_of(collection.mechanism)
+    quantity, handler = kind_of(collection).quantity, handler_of(collection.mechanism)
     noise, sampling = handler.noise_variance() * quantity.width**2, quantity.sampling(None)
     if handler.has_shares and collection.inputs > LISTED:
         if isinstance(collection.domain, OpenStrings):
