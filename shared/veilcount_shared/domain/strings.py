@@ -6,7 +6,7 @@ import hashlib
 import unicodedata
 from dataclasses import dataclass
 from string import ascii_lowercase, ascii_uppercase
-from typing import Any
+from typing import Any, cast
 
 from ..randomness import RandomSource
 from .interface import Answers, SingleValue
@@ -104,9 +104,9 @@ def normalized(value: object) -> str | None:
 
     None: no string, an empty one, one of more than 200 characters or with hidden ones.
     """
-    if not isinstance(value, str):
+    if not issubclass(type(value), str):  # isinstance would run the value's own code
         return None
-    text = str.strip(value)
+    text = str.strip(cast("str", value))
     plain = text.isascii() and text.isprintable()
     if not plain:
         text = unicodedata.normalize("NFC", text)
