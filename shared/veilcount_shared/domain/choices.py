@@ -39,6 +39,10 @@ class Boolean(SingleValue):
         """Return the fingerprinted fields."""
         return {"type": "boolean"}
 
+    def declaration(self) -> dict[str, Any]:
+        """Return the keys of a definition that declare it."""
+        return {"boolean": True}
+
     @property
     def extremes(self) -> tuple[object, object]:
         """Return two values that are as far apart as any."""
@@ -92,6 +96,11 @@ class Choice(SingleValue):
     def canonical(self) -> dict[str, Any]:
         """Return the fingerprinted fields."""
         return {"type": "choice", "values": list(self.values), "other": self.other}
+
+    def declaration(self) -> dict[str, Any]:
+        """Return the keys of a definition that declare it."""
+        other = {} if self.other is None else {"other": self.other}
+        return {"values": list(self.values)} | other
 
     @property
     def extremes(self) -> tuple[object, object]:
@@ -180,6 +189,11 @@ class Cross:
         """Return the fingerprinted fields."""
         attributes = [[name, list(choice.values)] for name, choice in self.attributes]
         return {"type": "cross", "answer": self.answer.canonical(), "attributes": attributes}
+
+    def declaration(self) -> dict[str, Any]:
+        """Return the keys of a definition that declare it."""
+        attributes = {name: list(choice.values) for name, choice in self.attributes}
+        return self.answer.declaration() | {"cross": attributes}
 
     @property
     def extremes(self) -> tuple[object, object]:

@@ -58,6 +58,10 @@ class Number(SingleValue):
             "high": format_fraction(self.high),
         }
 
+    def declaration(self) -> dict[str, Any]:
+        """Return the keys of a definition that declare it."""
+        return {"range": [self.low, self.high]}
+
     @property
     def extremes(self) -> tuple[object, object]:
         """Return the bounds."""
@@ -138,6 +142,10 @@ class Features(SingleValue):
         """Return the fingerprinted fields."""
         features = [[name, number.canonical()] for name, number in self.features]
         return {"type": "features", "features": features}
+
+    def declaration(self) -> dict[str, Any]:
+        """Return the keys of a definition that declare it."""
+        return {"features": {name: [each.low, each.high] for name, each in self.features}}
 
     @property
     def extremes(self) -> tuple[object, object]:

@@ -84,6 +84,10 @@ class OpenStrings(SingleValue):
         fields = {"type": "open", "salt": self.salt, "bucket_bits": self.bucket_bits}
         return fields | ({"prefixes": list(self.prefixes)} if self.prefixes else {})
 
+    def declaration(self) -> dict[str, Any]:
+        """Return the keys of a definition that declare it."""
+        return {"values": "open"} | ({"discover": True} if self.prefixes else {})
+
     @property
     def extremes(self) -> tuple[object, object]:
         """Return two strings: any two share no bucket but by chance."""

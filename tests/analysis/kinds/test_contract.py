@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from datetime import date
@@ -27,13 +26,13 @@ from veilcount_analysis.releases.release import part_noise
 from veilcount_analysis.series.series import Series
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import Collection
-from veilcount_shared.collection.canonical import canonical_bytes
 from veilcount_shared.domain import Boolean, Choice, Cross, Features, Number, OpenStrings
 from veilcount_shared.enums import Measure, Model
 from veilcount_shared.errors import DefinitionError
 from veilcount_shared.kinds import KINDS as DEVICE_KINDS
+from veilcount_shared.kinds import TableContext, parse_domain
 
-from ...properties.definition_harness import parse_definition
+from ...properties.definition_harness import no_values_file, parse_definition
 from ...properties.hostile_values import ODD
 
 Row = tuple[type, Measure | None]
@@ -99,13 +98,13 @@ def test_an_unsupported_model_is_refused_with_its_sentence(row: Row, model: Mode
 
 
 @pytest.mark.parametrize(("row", "model"), ALLOWED, ids=row_name)
-def test_an_example_parses_into_its_kind_and_one_canonical_form(row: Row, model: Model) -> None:
+def test_an_example_parses_into_its_kind_and_is_declared_again(row: Row, model: Model) -> None:
     collection = define(row, model)
-    form = canonical_bytes(collection, collection.mechanism).decode()
-    cells = collection.kind.true_cells(collection.domain)
+    domain, cells = collection.domain, collection.kind.true_cells(collection.domain)
+    context = TableContext(collection.app, collection.name, collection.start, no_values_file)
 
     assert (collection.kind, type(kind_of(collection))) == (DEVICE_KINDS[row], KINDS[row])
-    assert json.dumps(json.loads(form), sort_keys=True, separators=(",", ":")) == form
+    assert parse_domain(domain.declaration(), context).canonical() == domain.canonical()
     assert (cells is None) == (row not in CENTRAL), "counters where a curator is supported"
     assert collection.epsilon_user == (4 if collection.kind.fresh else 1), "drawn once, priced once"
 

@@ -238,6 +238,7 @@ class NumberHandler(MechanismHandler[M]):
 
 
 HANDLERS: dict[type, type[MechanismHandler[Any]]] = {}
+T = TypeVar("T")
 H = TypeVar("H", bound=type[MechanismHandler[Any]])
 
 
@@ -256,6 +257,14 @@ def handler_of(mechanism: object) -> MechanismHandler[Any]:
     return HANDLERS[type(mechanism)](mechanism)
 
 
+def typed_handler(collection: Collection, handler_type: type[T], problem: str) -> T:
+    """Return the handler of a collection, or refuse one of another type."""
+    handler = handler_of(collection.mechanism)
+    if not isinstance(handler, handler_type):
+        raise TypeError(f"{collection.name}: {problem}")
+    return handler
+
+
 def share_handler_of(mechanism: object) -> ShareHandler[Any]:
     """Return the handler of a mechanism of values, or refuse any other."""
     handler = handler_of(mechanism)
@@ -266,21 +275,22 @@ def share_handler_of(mechanism: object) -> ShareHandler[Any]:
 
 def share_handler(collection: Collection) -> ShareHandler[Any]:
     """Return the handler of a collection of values, or refuse any other."""
-    _refuse_true_values(collection)
+    refuse_true_values(collection)
     return share_handler_of(collection.mechanism)
 
 
 def number_handler(collection: Collection) -> tuple[NumberHandler[Any], Number]:
     """Return the handler of a collection of numbers and their range, or refuse any other."""
-    _refuse_true_values(collection)
+    refuse_true_values(collection)
     handler, domain = handler_of(collection.mechanism), collection.domain
     if not (isinstance(handler, NumberHandler) and isinstance(domain, Number)):
         raise TypeError(f"{collection.name}: values are no numbers")
     return handler, domain
 
 
-def _refuse_true_values(collection: Collection) -> None:
-    if collection.epsilon is None:
+def refuse_true_values(collection: Collection) -> None:
+    """Refuse a collection of a trusted curator."""
+    if collection.trust.reveals:
         raise TrustModelError(collection.name, "true values leave through releases alone")
 
 
