@@ -2,7 +2,7 @@
 
 One server with one worker on SQLite. An honest device sends reports of one body each, by turns
 direct and through the gateway, while eight analysts ask for all they can, while the analysis
-process is stopped, and while 48 connections send bodies that do not open. The ratio of the two ways
+pool is stopped, and while 48 connections send bodies that do not open. The ratio of the two ways
 within one row holds on a busy machine.
 """
 
@@ -76,7 +76,7 @@ def run(*, quick: bool) -> Table:
             states: Mapping[str, Callable[[], Any]] = {
                 "nothing else": nullcontext,
                 f"{ANALYSTS} analysts": partial(analyst_load, server.url, analyst, ANALYSTS),
-                "analysis process stopped": partial(stopped, server.analysis()),
+                "analysis pool stopped": partial(stopped, server.analysis()),
                 f"garbage, {GARBAGE_CONNECTIONS} connections": partial(
                     garbage, server.port, key.key_id
                 ),

@@ -26,7 +26,7 @@ MAX_NEW_PSEUDONYMS = 10_000_000
 #: a tenth of a period's: of ten million devices a day, hardly more come in the busiest hour
 MAX_NEW_PSEUDONYMS_PER_HOUR = 1_000_000
 MAX_SOURCE_CLASSES = 64
-MIN_ANALYSIS_MEMORY = 512  # MB; idle, its code and its threads take more than 300
+MIN_ANALYSIS_MEMORY = 512  # MB; idle, a process takes more than 100 for its code
 MOST_WORKERS = 1024  # more than the cores of any one machine
 _SOURCE_CLASS = re.compile("[a-z0-9-]{1,20}")
 
@@ -171,7 +171,7 @@ class Settings:
         check=_check_bytes,
     )
     analysis_memory: int = _setting(
-        "Memory for the data of the analysis process, in MB; 0: no limit.",
+        "Memory for the data of the analysis pool, in MB, half for each process; 0: no limit.",
         "MB",
         default=1024,
         check=_between(MIN_ANALYSIS_MEMORY, zero=True),

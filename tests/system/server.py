@@ -85,7 +85,7 @@ class Server:
         return [int(each) for each in listed.split()]
 
     def analysis(self) -> list[int]:
-        """Return the id of its analysis process: the child of a thread that watches over it."""
+        """Return the processes of its analysis pool: children of threads that watch over them."""
         pids: set[int] = set()
         for thread in Path(f"/proc/{self.pid}/task").iterdir():
             with suppress(OSError):  # it has ended meanwhile

@@ -175,7 +175,7 @@ def test_each_counts_once_and_neither_log_says_who_sent_what(deployed: Deployed)
     assert not any(each.hex() in text for each in pseudonyms)
 
 
-def test_reports_and_row_closes_are_relayed_while_the_analysis_process_is_stopped(
+def test_reports_and_row_closes_are_relayed_while_the_analysis_pool_is_stopped(
     deployed: Deployed,
 ) -> None:
     """So are the keys, for whoever compares them."""

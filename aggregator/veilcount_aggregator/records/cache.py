@@ -83,6 +83,11 @@ class CatalogCache:
         """The cache as it is: whoever must not wait for the store has others refresh it."""
         return self._known
 
+    def refresh_if_possible(self) -> None:
+        """Compare with the store now; without one, what was read last stays in force."""
+        with suppress(StoreError):
+            self.refresh()
+
     def refresh(self) -> None:
         """Compare with the store now, and wait until new definitions are parsed."""
         with self._refreshing:
@@ -142,8 +147,7 @@ class CatalogCache:
             self._parser.start()
 
     def _parse(self) -> None:
-        with suppress(StoreError):  # looked at again within half a second
-            self.refresh()
+        self.refresh_if_possible()  # else within half a second
 
     def _read_replica(self) -> CatalogSnapshot:
         generation, sources = self._store.replica(SOURCE)

@@ -23,7 +23,7 @@ from ..intake.live_reports import LiveReports
 from ..service import Aggregator
 from ..store.store_probe import StoreProbe
 from ..web.api.auth import Authenticator
-from ..web.api.computation_gate import ComputationGate
+from ..web.api.computation_gate import ComputationGate, Computations
 from ..web.api.gateway import GatewayEndpoint, WsgiGateway
 from ..web.api.json_io import problem_response
 from ..web.api.problems import problem_from_error, problem_from_status
@@ -31,6 +31,9 @@ from ..web.api.reports import DeviceProblems, ReportsEndpoint, WsgiReports
 from ..web.api.request_metrics import COMPUTING, RequestMetrics
 from ..web.api.routes import Api, blueprints
 from ..web.dashboard import Dashboard
+from .analysis_pool.client import PooledComputations
+from .analysis_pool.messages import POOLED
+from .analysis_pool.supervisor import AnalysisPool
 
 MAX_BODY = 32 << 20  # a definitions file with a million values; the reports endpoint has its own
 OTHER = "other"
@@ -50,16 +53,16 @@ class WebApplication:
 def create_app(
     aggregator: Aggregator,
     seconds: Callable[[], float] = time.monotonic,
-    analysis_is_up: Callable[[], bool] | None = None,
+    pool: AnalysisPool | None = None,
 ) -> Flask:
     """Return the web application of an aggregator as WSGI; `seconds` is a monotonic clock."""
-    return assemble(aggregator, seconds, analysis_is_up).flask
+    return assemble(aggregator, seconds, pool).flask
 
 
 def assemble(
     aggregator: Aggregator,
     seconds: Callable[[], float] = time.monotonic,
-    analysis_is_up: Callable[[], bool] | None = None,
+    pool: AnalysisPool | None = None,
     deliver: Deliver = settle_all,
     live: LiveReports | None = None,
     *,
@@ -67,9 +70,9 @@ def assemble(
 ) -> WebApplication:
     """Put together what answers requests for an aggregator; `seconds` is a monotonic clock.
 
-    `analysis_is_up` probes the analysis process, if this server has one; `deliver` brings the
-    outcomes of reports to the requests that wait for them; `live` shows them to the developer of an
-    app, and production has none; `faults` is the log that the process shares.
+    `pool` computes what analysts ask, if this server has one; `deliver` brings the outcomes of
+    reports to the requests that wait for them; `live` shows them to the developer of an app, and
+    production has none; `faults` is the log that the process shares.
     """
     app = Flask(__name__, static_folder=None)
     app.config.update(MAX_CONTENT_LENGTH=MAX_BODY, PROVIDE_AUTOMATIC_OPTIONS=False)
@@ -80,12 +83,10 @@ def assemble(
     if live is not None:
         process = live.observing(process, lambda: aggregator.known().catalog.series)
     intake = GroupIntake(process, aggregator.service_counters, deliver=deliver, seconds=seconds)
-    faults, gate = (
-        faults or FaultLog(seconds),
-        ComputationGate(partial(metrics.unanalyzed, COMPUTING)),
-    )
+    faults = faults or FaultLog(seconds)
+    gate = _computations(aggregator, metrics, pool)
     probe = StoreProbe(aggregator.store)
-    api = Api(aggregator, intake, authenticator, gate, probe, analysis_is_up)
+    api = Api(aggregator, intake, authenticator, gate, probe, pool.is_up if pool else None)
     for blueprint in blueprints(api):
         app.register_blueprint(blueprint)
     pages = Dashboard(aggregator, authenticator, seconds, gate, live)
@@ -103,6 +104,16 @@ def assemble(
     )
     app.wsgi_app = WsgiGateway(app.wsgi_app, gateway)  # type: ignore[method-assign] # likewise
     return WebApplication(app, reports, gateway, intake)
+
+
+def _computations(
+    aggregator: Aggregator, metrics: RequestMetrics, pool: AnalysisPool | None
+) -> Computations:
+    """Return where views compute: in the pool, else here."""
+    if pool is None:
+        return ComputationGate(partial(metrics.unanalyzed, COMPUTING))
+    changed = aggregator.catalog_cache.refresh_if_possible
+    return PooledComputations(pool.address, changed=changed, refused=metrics.unanalyzed)
 
 
 def _handle_errors(app: Flask, pages: Dashboard, faults: FaultLog, ids: RequestIds) -> None:
@@ -136,7 +147,7 @@ def _count(app: Flask, metrics: RequestMetrics, seconds: Callable[[], float]) ->
     def end(response: Response) -> Response:
         for name, value in HEADERS.items():
             response.headers.setdefault(name, value)
-        if _endpoint() not in UNCOUNTED:
+        if _endpoint() not in UNCOUNTED and POOLED not in request.environ:
             metrics.answered(_endpoint(), response.status_code, seconds() - g.started)
         return response
 

@@ -44,7 +44,7 @@ def _load(files: Sequence[Path], show: Show) -> RsgiApplication:
     app.live = LiveReports(show)
     watcher = DefinitionWatcher(files, _add_definitions)
     threading.Thread(target=_watch, args=(watcher, app.live), daemon=True).start()
-    return load_worker(app)
+    return load_worker()
 
 
 def _watch(watcher: DefinitionWatcher, live: LiveReports) -> None:

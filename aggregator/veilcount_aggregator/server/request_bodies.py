@@ -77,18 +77,23 @@ class LargeBodies:
 
     async def read(self, protocol: RequestProtocol, limit: int = MAX_BODY) -> bytes:
         """Return a body, as far as it is within the limit; Overloaded: others have the budget."""
-        body = bytearray()
+        blocks, size = [bytearray()], 0  # one buffer for each body would grow by copies of itself
         try:
             async for piece in protocol:
-                body += piece
+                if len(blocks[-1]) < SMALL_BODY:
+                    blocks[-1] += piece
+                else:
+                    blocks.append(bytearray(piece))
+                size += len(piece)
                 self._left -= len(piece)
-                if len(body) > limit:
+                if size > limit:
                     raise too_large()
                 if self._left < 0:
                     raise Overloaded(RETRY_SECONDS, "too many large bodies are being read already")
-            return bytes(body)
+            return b"".join(blocks)
         finally:
-            self._left += len(body)
+            self._left += size
+            blocks.clear()  # a refusal's traceback would keep them
 
 
 class RequestBodies:

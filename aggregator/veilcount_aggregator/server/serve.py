@@ -1,7 +1,7 @@
 """`veilcount serve`: check the settings, start the processes, serve until SIGTERM.
 
-Workers answer devices and probes. What analysts and administrators request is computed in one
-separate process, at a lower priority and in memory of its own (`analysis_process`).
+What analysts request is computed in processes of a pool, one request each at a time, at a lower
+priority and in memory of their own (`analysis_pool`). Workers answer all other requests.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import sys
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from wsgiref.types import WSGIApplication
 
 from veilcount_serving.listen_address import ListenAddress
 from veilcount_serving.structured_logging import configure_logging, log_event
@@ -29,17 +28,16 @@ from veilcount_serving.worker_processes import (
 from veilcount_serving.wsgi_threads import WsgiThreads
 from veilcount_shared.errors import VeilcountError
 
-from ..errors import StoreError, StoreUnavailable
+from ..errors import StoreUnavailable
 from ..records.definitions import read_source
 from ..releases.release_journal import ReleaseJournal
 from ..service import Aggregator
 from ..settings import Settings
 from ..store import DurabilityState, store_file
 from ..store.store_url import redact_url
-from ..web.api.request_metrics import RequestMetrics
-from .analysis_process.forwarding import Forwarder
-from .analysis_process.supervisor import AnalysisProcess
-from .analysis_process.worker import run as run_analysis
+from .analysis_pool.places import PLACES, PoolPlace
+from .analysis_pool.process import run as run_analysis
+from .analysis_pool.supervisor import AnalysisPool
 from .app import WebApplication, assemble
 from .rsgi import RsgiApplication
 from .wsgi import app
@@ -97,15 +95,12 @@ def _opened(settings: Settings, bind: ListenAddress) -> StartupSummary:
 def serve(settings: Settings, bind: ListenAddress, announce: Announce) -> int:
     """Serve until SIGTERM or SIGINT; return the exit code."""
     ready = start(settings, bind)
-    analysis = AnalysisProcess(partial(_analyze, settings.analysis_memory))
-    analysis.start()
+    pool = AnalysisPool(partial(_analyze, settings.analysis_memory // PLACES))
+    pool.start()
     try:
-        address = analysis.address
-        return run_workers(
-            ready, partial(_load, address), announce, partial(_load_replacement, address)
-        )
+        return run_workers(ready, partial(_load, pool), announce, partial(_load_replacement, pool))
     finally:
-        analysis.stop()  # after the workers: they may wait for it until they end
+        pool.stop()  # after the workers: they may wait for it until they end
 
 
 def start(settings: Settings, bind: ListenAddress) -> StartupSummary:
@@ -121,37 +116,36 @@ def start(settings: Settings, bind: ListenAddress) -> StartupSummary:
     return ready
 
 
-def _analyze(megabytes: int, listener: socket.socket, parent: int) -> int:
-    """Run the analysis process: open the application, answer what workers forward."""
+def _analyze(megabytes: int, listener: socket.socket, place: PoolPlace) -> int:
+    """Run a process of the pool: open the application, compute what workers pass on."""
     with suppress(VeilcountError):
         app.open()
     try:
-        return run_analysis(listener, app, parent, megabytes)
+        return run_analysis(listener, app, place, megabytes)
     finally:
         if app.opened is not None:
             app.opened.close()
 
 
-def _load(analysis: str) -> RsgiApplication:
-    """Load the application in a worker that leaves queries to the analysis process."""
-    forwarder = Forwarder(app, analysis, changed=_refresh, refused=_count_refusal, ids=app.ids)
-    app.analysis_is_up = forwarder.is_up
-    return load_worker(forwarder)
+def _load(pool: AnalysisPool) -> RsgiApplication:
+    """Load the application in a worker that leaves computations to the pool."""
+    app.pool = pool
+    return load_worker()
 
 
-def _load_replacement(analysis: str) -> RsgiApplication:
+def _load_replacement(pool: AnalysisPool) -> RsgiApplication:
     """Load it in the place of a worker that died, and count that."""
     app.is_replacement = True
-    return _load(analysis)
+    return _load(pool)
 
 
-def load_worker(others: WSGIApplication) -> RsgiApplication:
-    """Load the application in a worker, before its first request; `others` are not of devices.
+def load_worker() -> RsgiApplication:
+    """Load the application in a worker, before its first request.
 
     A store that is unavailable now may return.
     """
     enter_worker()
-    threads = WsgiThreads(others, app.faults, ids=app.ids)
+    threads = WsgiThreads(app, app.faults, ids=app.ids)
     application = RsgiApplication(_opened_here, threads)
     app.deliver = application.deliver  # before it is opened, since it is put together with this
     # Not for longer: a store that hangs must not fail the liveness probe.
@@ -166,15 +160,3 @@ def _opened_here() -> WebApplication | None:
         return app.opened.web
     app.open_in_background()
     return None
-
-
-def _refresh() -> None:
-    """Reload definitions and keys after a forwarded request changed them."""
-    if app.opened is not None:
-        with suppress(StoreError):
-            app.opened.aggregator.catalog_cache.refresh()
-
-
-def _count_refusal(reason: str) -> None:
-    if app.opened is not None:
-        RequestMetrics(app.opened.aggregator.service_counters).unanalyzed(reason)

@@ -34,6 +34,7 @@ from ..web.api.health import ALIVE, ALIVE_PATH, NOT_OPEN, READY_PATH
 from ..web.api.problems import problem_from_error
 from ..web.api.request_metrics import RequestMetrics
 from . import blas_threads  # noqa: F401 - before whatever imports numpy
+from .analysis_pool.supervisor import AnalysisPool
 from .app import WebApplication, assemble
 from .background import BackgroundThread
 
@@ -82,7 +83,7 @@ class LazyApplication:
         ] = []  # a parent's stays referenced: closing it here would close it there
         self._retries = seconds()
         self._opening: threading.Thread | None = None
-        self.analysis_is_up: Callable[[], bool] | None = None  # probes it, if the server has one
+        self.pool: AnalysisPool | None = None  # computes what analysts ask, if the server has one
         self.is_replacement = False  # in the place of a worker that died
         self.deliver: Deliver = settle_all
         self.live: LiveReports | None = None  # of `veilcount dev`
@@ -156,7 +157,7 @@ class LazyApplication:
             RequestMetrics(aggregator.service_counters).replaced()
         web = assemble(
             aggregator,
-            analysis_is_up=self.analysis_is_up,
+            pool=self.pool,
             deliver=self.deliver,
             live=self.live,
             faults=self.faults,

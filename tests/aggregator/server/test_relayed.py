@@ -151,7 +151,7 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
 
 
 def test_a_worker_that_leaves_the_gateway_to_threads_is_noticed(worker: Worker) -> None:
-    """Planted: as long as threads had it, the analysis process answered it."""
+    """Planted: as long as threads had it, an analysis process answered it."""
     sealed, _ = worker.seal(worker.body())
     with patch.object(gateway, "PATH", "/elsewhere"):
         reply = worker.run(lambda: worker.post("/v1/ohttp", sealed, REQUEST_TYPE))

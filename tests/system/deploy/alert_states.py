@@ -13,6 +13,7 @@ import re
 import resource
 import secrets
 import signal
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -26,6 +27,7 @@ from veilcount_aggregator.errors import StoreError
 from veilcount_aggregator.records.api_keys import Role, create_key
 from veilcount_aggregator.records.clock_confirmation import confirm_day
 from veilcount_aggregator.releases.store_confirmation import RegisteredJournal
+from veilcount_aggregator.server.analysis_pool.places import ALIVE_SECONDS
 from veilcount_aggregator.store import open_store
 from veilcount_aggregator.store.records import update_records
 from veilcount_aggregator.store.redis import shard_health
@@ -500,15 +502,17 @@ def issuer_unpublished(folder: Path) -> Timeline:
 
 @state("NoAnalysis", slow=True)
 def no_analysis(folder: Path) -> Timeline:
-    """The analysis process hangs: it is not replaced, and analysts hear 503."""
+    """The processes that compute hang: analysts hear 503."""
     url, timeline = f"sqlite:///{folder}/store.db", Timeline()
     with closing(open_store(url, make=True)) as store:
         _, key = create_key(store, Role.ANALYST, "prometheus", datetime.now(UTC))
     with Server(url, folder) as server:
-        (pid,) = server.analysis()
         for at, how in ((0, signal.SIGCONT), (10 * MINUTE, signal.SIGSTOP)):
-            os.kill(pid, how)
+            for pid in server.analysis():
+                os.kill(pid, how)
+            time.sleep(ALIVE_SECONDS + 1)
             reply = server.ask("GET", "/metrics", headers={"Authorization": f"Bearer {key}"})
             timeline.add(at, list(read(reply.text)))
-        os.kill(pid, signal.SIGCONT)
+        for pid in server.analysis():
+            os.kill(pid, signal.SIGCONT)
     return timeline

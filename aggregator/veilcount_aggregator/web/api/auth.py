@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable
 
 from veilcount_serving.rate_limit import RateLimits
-from veilcount_shared.problem_details import ProblemError
 
 from ...records.api_keys import ApiKey, ApiKeys, Role
 from ...records.cache import DEVICE_KEYS_SECONDS, KEYS_SECONDS
@@ -44,7 +43,10 @@ class Authenticator:
         cache, key_id = self._aggregator.catalog_cache, NOBODY
         if not cache.current.api_keys.intake_is_open:
             cache.require_recent(DEVICE_KEYS_SECONDS)
-            key_id = self._key(authorization, Role.DEVICE, cache.current.api_keys).id
+            keys = cache.current.api_keys
+            if authorization and _find(authorization, keys) is None:
+                self._limit_guesses()
+            key_id = self._key(authorization, Role.DEVICE, keys).id
         seconds = self._devices.wait(key_id)
         if seconds:
             raise refusal("too-many", Retry_After=str(seconds))
@@ -60,22 +62,30 @@ class Authenticator:
 
     def _fresh_key(self, authorization: str, role: Role, most_seconds: float) -> ApiKey:
         self._aggregator.catalog_cache.require_fresh(most_seconds)
-        return self._key(authorization, role, self._aggregator.known().api_keys)
+        keys = self._aggregator.known().api_keys
+        if authorization and _find(authorization, keys) is None:
+            self._limit_guesses()
+            self._aggregator.catalog_cache.refresh_if_possible()  # another process may have made it
+            keys = self._aggregator.catalog_cache.current.api_keys
+        return self._key(authorization, role, keys)
 
     def _key(self, authorization: str, role: Role, keys: ApiKeys) -> ApiKey:
-        scheme, _, secret = authorization.partition(" ")
-        found = scheme.lower() == _SCHEME and keys.find(secret.strip())
-        if not found:
-            raise self._unknown(shown=bool(authorization))
-        if not found.role.opens(role):
+        key = _find(authorization, keys)
+        if key is None:
+            why = ', error="invalid_token"' if authorization else ""
+            raise refusal("no-key", WWW_Authenticate=_REALM + why)
+        if not key.role.opens(role):
             raise refusal("wrong-role", f"this endpoint requires a key of role {role}")
-        self._aggregator.key_uses.add(found, self._aggregator.today().isoformat())
-        return found
+        self._aggregator.key_uses.add(key, self._aggregator.today().isoformat())
+        return key
 
-    def _unknown(self, *, shown: bool) -> ProblemError:
-        """Return the refusal of a missing or invalid key. No address is stored."""
-        seconds = self._guesses.wait(NOBODY) if shown else 0
+    def _limit_guesses(self) -> None:
+        """Refuse further invalid keys. No address is stored."""
+        seconds = self._guesses.wait(NOBODY)
         if seconds:
-            return refusal("too-many", Retry_After=str(seconds))
-        why = ', error="invalid_token"' if shown else ""
-        return refusal("no-key", WWW_Authenticate=_REALM + why)
+            raise refusal("too-many", Retry_After=str(seconds))
+
+
+def _find(authorization: str, keys: ApiKeys) -> ApiKey | None:
+    scheme, _, secret = authorization.partition(" ")
+    return keys.find(secret.strip()) if scheme.lower() == _SCHEME else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import Any, Protocol
 
 from veilcount_serving.errors import Overloaded
 from veilcount_shared.problem_details import RETRY_SECONDS
@@ -18,30 +18,14 @@ PLACES = 2
 MOST_WAITING = 8
 WAIT_SECONDS = 5.0
 
-Parameters = ParamSpec("Parameters")
-Answer = TypeVar("Answer")
+View = Callable[..., Any]
 
 
-class Permit:
-    """One place of a gate, released once: at the latest when it is garbage-collected.
+class Computations(Protocol):
+    """Where views that compute do so: here, one at a time in a place, or in another process."""
 
-    A server that drops a response without closing it leaks none.
-    """
-
-    def __init__(self, give_back: Callable[[], None]) -> None:
-        self._give_back = give_back
-        self._lock = threading.Lock()
-        self._held = True
-
-    def release(self) -> None:
-        """Give it back, if it was not."""
-        with self._lock:
-            held, self._held = self._held, False
-        if held:
-            self._give_back()
-
-    def __del__(self) -> None:
-        self.release()
+    def bounded(self, view: View) -> View:
+        """Return a view that computes only in a place of its own."""
 
 
 class ComputationGate:
@@ -61,25 +45,21 @@ class ComputationGate:
         self._waiting = threading.BoundedSemaphore(waiting)
         self._seconds = seconds
 
-    def bounded(self, view: Callable[Parameters, Answer]) -> Callable[Parameters, Answer]:
+    def bounded(self, view: View) -> View:
         """Return a view that computes only in a place of its own."""
 
         @wraps(view)
-        def computed(*args: Parameters.args, **named: Parameters.kwargs) -> Answer:
-            permit = self.enter()
+        def computed(*args: Any, **named: Any) -> Any:
+            if not self._places.acquire(blocking=False) and not self._wait():
+                self._refused()
+                fix = "other queries are being computed: retry in a moment"
+                raise Overloaded(RETRY_SECONDS, fix)
             try:
                 return view(*args, **named)
             finally:
-                permit.release()
+                self._places.release()
 
         return computed
-
-    def enter(self) -> Permit:
-        """Return a permit, or refuse."""
-        if not self._places.acquire(blocking=False) and not self._wait():
-            self._refused()
-            raise Overloaded(RETRY_SECONDS, "other queries are being computed: retry in a moment")
-        return Permit(self._places.release)
 
     def _wait(self) -> bool:
         if not self._waiting.acquire(blocking=False):

@@ -35,7 +35,7 @@ from ...service import Aggregator
 from ...store.store_probe import StoreProbe
 from .auth import Authenticator
 from .collection_metrics import FakeReportFlags
-from .computation_gate import ComputationGate
+from .computation_gate import ComputationGate, Computations
 from .json_io import empty_response, json_response, negotiated, parse_body
 from .problems import refusal
 
@@ -54,7 +54,7 @@ class Api:
     aggregator: Aggregator
     intake: GroupIntake
     authenticator: Authenticator
-    gate: ComputationGate
+    gate: Computations
     probe: StoreProbe
     analysis_is_up: Callable[[], bool] | None = None
     fake_report_flags: FakeReportFlags = field(default_factory=FakeReportFlags)
@@ -118,6 +118,8 @@ class Endpoint:
     def serve(self, api: Api, **path: str) -> Response:
         """Answer a request."""
         self._authorize(api.authenticator)
+        if self.role not in {None, Role.DEVICE}:  # another process may have changed definitions
+            api.aggregator.catalog_cache.refresh_if_possible()
         handle = api.gate.bounded(self._handle) if self.computes else self._handle
         return handle(api, **path)
 

@@ -45,7 +45,7 @@ from ...intake.decode import BodyTooLarge, UnsupportedBody
 
 CLOCK_RETRY_SECONDS = 60  # a clock is mended by NTP or by a person
 RESULT_TOO_LARGE = (
-    "the result needs more memory than the analysis process may use: request fewer values, days"
+    "the result needs more memory than a process that computes may use: request fewer values, days"
     " or series, or set --analysis-memory"
 )
 EPSILONS = ("requested", "spent", "remaining")  # of the period that has least left

@@ -17,7 +17,7 @@ RELAYED = "relayed"
 GATEWAY_REFUSED = "unopened"
 REPLACED = "worker replaced"
 ANALYSIS_REFUSED = "unanalyzed"
-COMPUTING = "computing"  # a reason in addition to those of `analysis_process.forwarding`
+COMPUTING = "computing"  # a reason in addition to those of `analysis_pool.client`
 
 #: upper ends of the histogram's buckets, in seconds; beyond the last: +Inf
 BUCKET_BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)

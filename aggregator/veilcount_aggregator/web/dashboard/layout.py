@@ -22,7 +22,7 @@ from ...queries import CollectionNotFound
 from ...records.cache import KEYS_SECONDS
 from ...service import Aggregator
 from ..api.auth import Authenticator
-from ..api.computation_gate import ComputationGate
+from ..api.computation_gate import Computations
 from ..api.problems import refusal
 from . import formatting
 from .browser_sessions import BrowserSessions
@@ -40,7 +40,7 @@ class Dashboard:
         aggregator: Aggregator,
         authenticator: Authenticator,
         seconds: Callable[[], float],
-        gate: ComputationGate,
+        gate: Computations,
         live: LiveReports | None = None,
     ) -> None:
         """`seconds` is a clock that never goes back; `live` has the reports of `veilcount dev`."""
@@ -83,12 +83,15 @@ class Dashboard:
         role = context.visit.role
         if role is None or declared.role is None:
             return _to_log_in()
+        self._aggregator.catalog_cache.refresh_if_possible()  # another process may have changed it
         self._aggregator.catalog_cache.require_fresh(KEYS_SECONDS)  # or its key may be revoked
         if not role.opens(declared.role):
             raise refusal("wrong-role", f"this page is for keys of role {declared.role}")
         if request.method == "POST":
             if declared.form_bytes:
                 request.max_form_memory_size = declared.form_bytes
+            if declared.computes:
+                request.get_data()  # before a part of it is parsed: the pool is sent the whole
             context.visit.check_form()
         try:
             return _rendered(declared, view(context, **values))

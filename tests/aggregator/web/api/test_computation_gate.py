@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -14,39 +16,34 @@ from veilcount_serving.errors import Overloaded
 
 def test_two_compute_one_waits_for_one_of_them_and_the_next_is_refused_at_once() -> None:
     """However long the one that waits may."""
-    gate, entered = ComputationGate(waiting=1, seconds=60), threading.Event()
-    first, _second = gate.enter(), gate.enter()
+    refused: list[int] = []
+    gate = ComputationGate(lambda: refused.append(1), waiting=1, seconds=60)
+    go = threading.Event()
+    view = gate.bounded(lambda: go.wait(60))
+    with ThreadPoolExecutor(3) as threads:
+        computing = [threads.submit(view) for _ in range(3)]
+        while gate._waiting._value:
+            time.sleep(0.01)
+        with pytest.raises(Overloaded):
+            view()
+        waits = not any(each.done() for each in computing)
+        go.set()
 
-    def enter() -> None:
-        gate.enter()
-        entered.set()
-
-    waiting = threading.Thread(target=enter)
-    waiting.start()
-    while gate._waiting._value:
-        waiting.join(0.01)
-    with pytest.raises(Overloaded):
-        gate.enter()
-    waits = not entered.is_set()
-    first.release()
-
-    assert waits
-    assert entered.wait(60)
-    waiting.join()
+        assert waits
+        assert all(each.result() for each in computing)
+        assert refused == [1]
 
 
 def test_a_request_that_waits_too_long_gets_retry_after() -> None:
-    refused: list[int] = []
-    gate = ComputationGate(lambda: refused.append(1), places=1, seconds=0.05)
-    held = gate.enter()
+    gate = ComputationGate(places=1, seconds=0.05)
 
-    with pytest.raises(Overloaded, match="other queries are being computed") as busy:
-        gate.enter()
+    def compute() -> None:
+        with pytest.raises(Overloaded, match="other queries are being computed") as busy:
+            gate.bounded(lambda: None)()
+        assert busy.value.seconds == 2
 
-    assert busy.value.seconds == 2
-    assert refused == [1]
-    held.release()
-    gate.enter()
+    gate.bounded(compute)()
+    gate.bounded(lambda: None)()
 
 
 def test_a_place_is_released_however_a_view_ends() -> None:
