@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from ..definition_record import Definition
-from ..enums import Linkage, Presence
+from ..enums import Linkage, Presence, Takes, Waiting
 from ..errors import (
     MessageOutOfRange,
     TrustModelError,
@@ -62,6 +62,17 @@ class Collection(Definition):
     def is_trend(self) -> bool:
         """Whether a person's reports over time belong together, at one epsilon for all."""
         return not self.kind.fresh
+
+    @property
+    def waiting(self) -> Waiting | None:
+        """What waits on the device; None: a report is made as soon as something is recorded."""
+        if self.trust.reveals:
+            return Waiting.TRUE
+        if self.is_trend:
+            return Waiting.TREND
+        if self.is_retention:
+            return Waiting.RETURNING
+        return None if self.takes is Takes.FIRST else Waiting.RUNNING
 
     # -- the mechanism -------------------------------------------------------------------------
 
