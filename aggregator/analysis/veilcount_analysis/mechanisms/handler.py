@@ -56,14 +56,10 @@ class MechanismHandler(ABC, Generic[M]):
 
     #: whether it estimates the shares of values
     has_shares: ClassVar[bool] = False
-    #: whether it estimates the distribution of a number over buckets
-    has_histogram: ClassVar[bool] = False
     #: whether it estimates the share of any range of a number
     has_ranges: ClassVar[bool] = False
     #: whether it estimates the moments of several numbers
     has_moments: ClassVar[bool] = False
-    #: whether it estimates a state over time
-    has_trend: ClassVar[bool] = False
     #: whether its intervals can hold at every look at growing data
     has_anytime_intervals: ClassVar[bool] = False
 

@@ -33,7 +33,6 @@ from .sampling import Ints, scattered
 class RangeTreeHandler(NumberHandler[RangeTree]):
     """Every device reports its number's node on a level that it draws."""
 
-    has_histogram = True
     has_ranges = True
 
     def describe(self) -> str:

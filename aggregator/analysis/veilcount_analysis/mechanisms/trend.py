@@ -25,8 +25,6 @@ HALF = Fraction(1, 2)
 class TrendHandler(MechanismHandler[TrendMechanism]):
     """A report is a sign of the interval of a level that ends with its period."""
 
-    has_trend = True
-
     def describe(self) -> str:
         return f"trend: a rise or a fall, over one of {self.mechanism.levels} lengths of time"
 
