@@ -13,7 +13,7 @@ from click.core import ParameterSource
 from veilcount_analysis.mechanisms.candidate_search import MAX_CANDIDATES
 from veilcount_analysis.text import number_format
 from veilcount_shared import Collection
-from veilcount_shared.collection import Measure
+from veilcount_shared.collection import Measure, Model
 from veilcount_shared.domain import Features, OpenStrings
 
 from . import options
@@ -114,7 +114,7 @@ def command(
 
 def _checked_kind(collection: Collection) -> str:
     """Return the kind of values, or refuse a collection or an option that it does not have."""
-    if collection.trust.reveals:
+    if collection.model is Model.CENTRAL:
         raise click.BadParameter(
             f"{collection.name} is central: give a local one, which is compared with a curator",
             param_hint="NAME",
