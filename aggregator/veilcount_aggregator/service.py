@@ -141,7 +141,7 @@ class Aggregator:
         except Exception as error:  # noqa: BLE001 - logged where the request is answered
             if len(requests) == 1:
                 return [IntakeFailed(error)]
-            return [outcome for each in requests for outcome in self.take_group([each])]
+            return [outcome for request in requests for outcome in self.take_group([request])]
 
     def _take_group(self, requests: Sequence[IntakeRequest]) -> list[Outcome]:
         places: dict[tuple[str, str], list[int]] = {}
@@ -155,8 +155,10 @@ class Aggregator:
             group = decode_group(bodies, takes_tests=self.settings.dev)
             groups.append((RequestOrigin(hour, *source), group))
         outcomes: dict[int, Outcome] = {}
-        for of_source, found in zip(places.values(), self._process(groups), strict=True):
-            outcomes.update(zip(of_source, found, strict=True))
+        for of_source, outcomes_of_source in zip(
+            places.values(), self._process(groups), strict=True
+        ):
+            outcomes.update(zip(of_source, outcomes_of_source, strict=True))
         return [outcomes[place] for place in range(len(requests))]
 
     def _process(
@@ -227,5 +229,5 @@ def _load(
         catalog_cache.refresh()
     except StoreUnavailable:
         known = catalog_cache.known().catalog.series
-        if any(each.fingerprint not in known for each in source.collections().values()):
+        if any(collection.fingerprint not in known for collection in source.collections().values()):
             raise

@@ -52,7 +52,7 @@ def parse_number(text: str) -> int:
 
 def parse_labels(text: str) -> tuple[str, ...]:
     """Return the labels of a list separated by commas."""
-    return tuple(each.strip() for each in text.split(",") if each.strip())
+    return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def _between(least: int, most: int | None = None, *, zero: bool = False) -> Callable[[int], str]:
@@ -243,7 +243,7 @@ def store_url(environ: Mapping[str, str]) -> str:
 @cache
 def declarations() -> Mapping[str, Setting]:
     """Return the declaration of each setting, by the name of its field."""
-    return {each.name: each.metadata["setting"] for each in fields(Settings)}
+    return {field_.name: field_.metadata["setting"] for field_ in fields(Settings)}
 
 
 def variable_name(name: str) -> str:

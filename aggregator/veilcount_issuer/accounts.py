@@ -110,9 +110,9 @@ class SignedAccountVerifier:
         if not self.key.verify(_PURPOSE + f"{account}.{expiry}".encode(), raw):
             return None
         expires = int(expiry) if expiry.isdecimal() and len(expiry) <= MOST_DIGITS else 0
-        found = _decode(account)
+        claims = _decode(account)
         with suppress(UnicodeDecodeError):
-            return found.decode() if found and now.timestamp() < expires else None
+            return claims.decode() if claims and now.timestamp() < expires else None
         return None
 
 
@@ -156,11 +156,11 @@ def create_account_key(path: Path, *, ed25519: bool) -> Path:
 
 def load_verifier(name: str) -> AccountVerifier:
     """Return the verifier that an installed package offers under a name."""
-    found = list(entry_points(group=GROUP, name=name))
-    if not found:
+    matches = list(entry_points(group=GROUP, name=name))
+    if not matches:
         fix = f"no installed package offers it: declare it in the group {GROUP}"
         raise SettingsError("--account-verifier", name, fix)
-    verifier: AccountVerifier = found[0].load()()
+    verifier: AccountVerifier = matches[0].load()()
     return verifier
 
 

@@ -107,7 +107,9 @@ class IssuerEndpoints:
             raise refuse_for(wait)
         signatures = self._issuer.issue(account, body.fingerprint, slots)
         self._metrics.issued(body.fingerprint, len(signatures))
-        reply = msgspec.json.encode(TokenReply([encode_base64(each) for each in signatures]))
+        reply = msgspec.json.encode(
+            TokenReply([encode_base64(signature) for signature in signatures])
+        )
         return Response(reply, mimetype=JSON_TYPE)
 
     def live(self) -> Response:
@@ -133,12 +135,12 @@ class IssuerEndpoints:
     def _account(self) -> str:
         header = request.headers.get("Authorization", "")
         token = header.removeprefix(BEARER)
-        found = self._verifier(token, self._issuer.clock()) if token != header else None
-        if found is None:
+        account = self._verifier(token, self._issuer.clock()) if token != header else None
+        if account is None:
             if wait := self._invalid.wait(""):
                 raise refuse_for(wait)
             raise refuse("no-account")
-        return found
+        return account
 
 
 def create_issuer_app(
@@ -204,8 +206,8 @@ def _body() -> TokenRequest:
     if request.mimetype != JSON_TYPE:
         raise refuse("unsupported", place="Content-Type")
     try:
-        found = json.loads(request.get_data().decode(), object_pairs_hook=_unique)
-        return msgspec.convert(found, TokenRequest)
+        document = json.loads(request.get_data().decode(), object_pairs_hook=_unique)
+        return msgspec.convert(document, TokenRequest)
     except msgspec.ValidationError as error:
         raise refuse("bad-field", str(error), "body") from error
     except (ValueError, RecursionError) as error:
@@ -214,10 +216,10 @@ def _body() -> TokenRequest:
 
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Return an object whose keys are unique: a body must not have two meanings."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
         raise ValueError("a key is given twice")
-    return found
+    return fields
 
 
 def _decode(text: str, place: int) -> bytes:

@@ -35,9 +35,9 @@ class DefinitionFile:
         parsed = self._parse(text)
         self.unpinned = [parsed[name] for name in unpinned]
         self.pinned = [
-            each
-            for each in parsed.values()
-            if each.linkage is Linkage.TOKEN and each.name not in unpinned
+            collection
+            for collection in parsed.values()
+            if collection.linkage is Linkage.TOKEN and collection.name not in unpinned
         ]
 
     def pin(self, name: str, digest: str) -> None:

@@ -58,18 +58,30 @@ class IssuanceMetrics:
         `without_number` counts the periods that began and are not published, by fingerprint.
         """
         counts = self._store.service_counts()
-        found = {(each.what, each.fingerprint, each.word): n for each, n in counts.items()}
+        counts_by_labels = {
+            (each.what, each.fingerprint, each.word): n for each, n in counts.items()
+        }
         yield from _metric(
             "tokens_total",
             "Signatures given, by collection.",
-            {f'fingerprint="{of}"': n for (what, of, _), n in found.items() if what == ISSUED},
+            {
+                f'fingerprint="{of}"': n
+                for (what, of, _), n in counts_by_labels.items()
+                if what == ISSUED
+            },
         )
         yield from _metric(
             "refused_total",
             "Requests refused, by problem type.",
-            {f'problem="{why}"': n for (what, _, why), n in found.items() if what == REFUSED},
+            {
+                f'problem="{why}"': n
+                for (what, _, why), n in counts_by_labels.items()
+                if what == REFUSED
+            },
         )
-        requests, microseconds = (found.get((what, "", ""), 0) for what in (REQUESTS, MICROSECONDS))
+        requests, microseconds = (
+            counts_by_labels.get((what, "", ""), 0) for what in (REQUESTS, MICROSECONDS)
+        )
         yield from _metric("requests_total", "Requests for tokens.", {"": requests})
         yield from _metric("seconds_total", "Time of these requests.", {"": microseconds / 1e6})
         yield from _metric(

@@ -60,10 +60,12 @@ class Issuer:
         keys: dict[str, PeriodKeys] = {}
         for file in files:
             collections = load_collections(file).values()
-            tokens = [each for each in collections if each.linkage is Linkage.TOKEN]
+            tokens = [
+                collection for collection in collections if collection.linkage is Linkage.TOKEN
+            ]
             if not tokens:
                 raise no_tokens(file)
-            keys |= {each.fingerprint: open_keys(file, each, vault, today) for each in tokens}
+            keys |= {token.fingerprint: open_keys(file, token, vault, today) for token in tokens}
         return cls(keys, open_publication(store, vault), clock)
 
     def key_list(self, fingerprint: str) -> bytes:
@@ -151,13 +153,13 @@ class Issuer:
 
     def _refuse_begun(self, fingerprint: str, requests: Sequence[SlotRequest]) -> None:
         """Refuse periods that another host, whose clock is ahead, publishes or has published."""
-        if begun := self._publication.begun(fingerprint, {each.period for each in requests}):
+        if begun := self._publication.begun(fingerprint, {request.period for request in requests}):
             raise refuse("period-begun", over=sorted(begun))
 
     def _of(self, fingerprint: str) -> PeriodKeys:
-        if (found := self._keys.get(fingerprint)) is None:
+        if (keys := self._keys.get(fingerprint)) is None:
             raise refuse("not-found")
-        return found
+        return keys
 
 
 def open_publication(store: Store, vault: KeyVault) -> Publication:
@@ -176,8 +178,12 @@ def _signers(keys: PeriodKeys, requests: Sequence[SlotRequest], unbegun: int) ->
         if not 0 <= each.period < periods:
             why = f"give a period of the campaign: 0 to {periods - 1}"
             raise refuse("bad-field", why, f"requests[{place}].period")
-    found = {period: keys.find(period) for period in {each.period for each in requests}}
-    over = sorted(period for period, key in found.items() if period < unbegun or key is None)
+    keys_by_period = {
+        period: keys.find(period) for period in {request.period for request in requests}
+    }
+    over = sorted(
+        period for period, key in keys_by_period.items() if period < unbegun or key is None
+    )
     if over:
         raise refuse("period-begun", over=over)
-    return [key for each in requests if (key := found[each.period]) is not None]
+    return [key for request in requests if (key := keys_by_period[request.period]) is not None]

@@ -85,8 +85,8 @@ def _signer(_: IssuerSubject) -> Iterator[CheckResult]:
 @or_ok("every collection with tokens names its keys")
 def _definitions(subject: IssuerSubject) -> Iterator[CheckResult]:
     for file in subject.settings.collections:
-        for each in DefinitionFile(file).unpinned:
-            yield wrong(f"{each.name} in {file.name} has no keys yet", MAKE_KEYS)
+        for collection in DefinitionFile(file).unpinned:
+            yield wrong(f"{collection.name} in {file.name} has no keys yet", MAKE_KEYS)
 
 
 @or_ok("only their owner may change the directories of definitions and keys")

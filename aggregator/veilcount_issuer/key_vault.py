@@ -80,7 +80,7 @@ class FolderVault:
 
     def names(self) -> frozenset[str]:
         """Return the names of all entries."""
-        return frozenset(each.name for each in self._folder.iterdir() if each.name[0] != ".")
+        return frozenset(path.name for path in self._folder.iterdir() if path.name[0] != ".")
 
     def read(self, name: str) -> bytes | None:
         """Return an entry."""

@@ -67,11 +67,11 @@ class Caps:
         for period, mark in marks:
             if mark not in grown.setdefault(period, []):
                 grown[period].append(mark)
-        over = any(len(grown[each]) > self._most(issued, each) for each in requested)
+        over = any(len(grown[period]) > self._most(issued, period) for period in requested)
         if over or len(grown) > self.periods:
             left = {
-                each: self._most(issued, each) - len(issued.get(each, ()))
-                for each in sorted(requested)
+                period: self._most(issued, period) - len(issued.get(period, ()))
+                for period in sorted(requested)
             }
             raise OverCap(left, self.periods - len(issued))
         return grown
@@ -97,12 +97,12 @@ class IssuanceLedger:
         """
         fingerprint, caps = collection.fingerprint, Caps.from_collection(collection)
         kind, key = KIND + fingerprint, self._hash("account", fingerprint, account.encode())
-        marks = [(each.period, self._mark(fingerprint, each)) for each in requests]
+        marks = [(request.period, self._mark(fingerprint, request)) for request in requests]
         for _ in range(TRIES):
-            found = self._store.records_at(kind, [key]).get(key)
-            issued = _without_marks(_decoder.decode(found) if found else {}, unbegun)
+            record = self._store.records_at(kind, [key]).get(key)
+            issued = _without_marks(_decoder.decode(record) if record else {}, unbegun)
             changed = msgspec.msgpack.encode(caps.admit(issued, marks))
-            if self._store.change_record(Record(kind, key, changed), found):
+            if self._store.change_record(Record(kind, key, changed), record):
                 return
         raise StoreUnavailable("ledger: too many requests of one account at once; retry")
 

@@ -29,7 +29,7 @@ def entry_name(pinned: str, period: int) -> str:
 def make_keys(periods: int) -> tuple[list[bytes], dict[str, bytes]]:
     """Return new keys: the public ones in the order of periods, and the private ones by name."""
     made = [generate_private_key(EXPONENT, BITS) for _ in range(periods)]
-    public = [encode_key(PublicKey(each.public_key().public_numbers().n)) for each in made]
+    public = [encode_key(PublicKey(pair.public_key().public_numbers().n)) for pair in made]
     pinned = digest(public)
     return public, {
         entry_name(pinned, period): each.private_bytes(
@@ -82,7 +82,7 @@ class PeriodKeys:
         """Return the periods whose key should be in the vault, and is not."""
         names = self._vault.names()
         periods = range(self.unbegun(today), self.collection.periods)
-        return [each for each in periods if self.name(each) not in names]
+        return [period for period in periods if self.name(period) not in names]
 
     def delete_begun(self, today: date) -> None:
         """Delete the keys of periods that began a day ago: whoever has one signs any votes."""
@@ -101,7 +101,7 @@ class PeriodKeys:
         key = serialization.load_der_private_key(content, None, unsafe_skip_rsa_key_validation=True)
         if isinstance(key, RSAPrivateKey):
             numbers = key.private_numbers()
-            found = SigningKey.from_primes(numbers.p, numbers.q, EXPONENT, numbers.d)
-            if found.public == self._public[period]:
-                return found
+            signing_key = SigningKey.from_primes(numbers.p, numbers.q, EXPONENT, numbers.d)
+            if signing_key.public == self._public[period]:
+                return signing_key
         raise StoreUnfit(f"the key of period {period} of {self.collection.name} is not its own")

@@ -95,7 +95,7 @@ class Publication:
 
     def resume(self, collections: Iterable[Collection]) -> None:
         """Publish again: no published line of these collections is missing."""
-        complete = [Record(COMPLETE, each.fingerprint, b"") for each in collections]
+        complete = [Record(COMPLETE, collection.fingerprint, b"") for collection in collections]
         unlocked = Record(LOCK, RELEASES, None)
         update_records(self.store, lambda: ([*complete, unlocked], None))
 

@@ -69,8 +69,10 @@ def any_of(verifiers: Iterable[AccountVerifier]) -> AccountVerifier:
     all_of_them = list(verifiers)
 
     def verify(token: str, now: datetime) -> str | None:
-        found = [account for each in all_of_them if (account := each(token, now)) is not None]
-        return found[0] if found else None
+        accounts = [
+            account for checker in all_of_them if (account := checker(token, now)) is not None
+        ]
+        return accounts[0] if accounts else None
 
     return verify
 

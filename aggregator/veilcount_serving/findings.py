@@ -80,7 +80,7 @@ def examine(
 def worst(findings: Iterable[Finding]) -> Severity:
     """Return the worst state of the findings."""
     order = list(Severity)
-    return max((each.state for each in findings), key=order.index, default=Severity.OK)
+    return max((finding.state for finding in findings), key=order.index, default=Severity.OK)
 
 
 def problems_or_ok(problems: Iterable[CheckResult], message: str) -> Iterator[CheckResult]:

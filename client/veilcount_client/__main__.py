@@ -31,7 +31,7 @@ def run(
         print(error, file=sys.stderr)
         return WRONG_USAGE
     print(render(results, as_json=options.json))
-    return OK if all(each.ok for each in results) else TO_DO
+    return OK if all(result.ok for result in results) else TO_DO
 
 
 def _doctor(options: argparse.Namespace) -> Iterable[DiagnosticResult]:

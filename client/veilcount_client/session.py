@@ -180,7 +180,7 @@ class Session:
         return ""
 
     def _issuance(self, state: ClientState, accepted: Mapping[str, Collection]) -> Issuance | None:
-        if not any(each.linkage is Linkage.TOKEN for each in accepted.values()):
+        if not any(collection.linkage is Linkage.TOKEN for collection in accepted.values()):
             return None
         url, issuer = self.settings.issuer, self._options.issuer
         if url is not None and self._options.account is not None:

@@ -195,7 +195,7 @@ def _toml(value: object) -> str:  # noqa: PLR0911 - one return a type
 def _quoted(text: str) -> str:
     """Return a string in quotes, with what cannot be seen escaped."""
     plain = json.dumps(text, ensure_ascii=False)
-    return "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in plain)
+    return "".join(letter if letter.isprintable() else json.dumps(letter)[1:-1] for letter in plain)
 
 
 def _decimal(number: Fraction) -> str:

@@ -81,8 +81,8 @@ class JudgedGroup:
 
     def settle(self, codes: Sequence[Codes]) -> None:
         """Take what the store decided."""
-        for (places, _), found in zip(self.batches, codes, strict=True):
-            self.verdicts[places] = found
+        for (places, _), row_codes in zip(self.batches, codes, strict=True):
+            self.verdicts[places] = row_codes
 
     def refuse_undecided(self) -> None:
         """Refuse a body as a whole of which no report could be decided: it comes back."""
@@ -125,15 +125,15 @@ class IntakePipeline:
         limits hold.
         """
         judged = [self._judge(group, known, days, origin) for origin, group in groups]
-        reports = [reports for each in judged for _, reports in each.batches]
+        reports = [reports for batches in judged for _, reports in batches.batches]
         try:
             codes = iter(self.commit(reports) if reports else ())
         except StoreError as error:
-            for each in judged:
-                each.fail(error)
+            for batches in judged:
+                batches.fail(error)
         else:
-            for each in judged:
-                each.settle([next(codes) for _ in each.batches])
+            for batches in judged:
+                batches.settle([next(codes) for _ in batches.batches])
         return list(map(self._outcomes, judged))
 
     def _outcomes(self, judged: JudgedGroup) -> list[Outcome]:

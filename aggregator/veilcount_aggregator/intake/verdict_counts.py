@@ -25,8 +25,8 @@ class VerdictCounts:
     def full(self) -> dict[str, int]:
         """Return how many reports were answered `full`, by the limit that was reached."""
         of_period = self.verdicts[Verdict.FULL] - self.limited.total()
-        found = {limit: self.limited[limit] for limit in (BY_BODY, BY_HOUR)}
-        return found | {"period": of_period}
+        refused = {limit: self.limited[limit] for limit in (BY_BODY, BY_HOUR)}
+        return refused | {"period": of_period}
 
     def with_counted(self, reports: int) -> dict[str, int]:
         """Return how often each verdict was given, all of them, in the protocol's order."""
@@ -38,12 +38,12 @@ class VerdictCounts:
 
 def counts_by_series(noted: Mapping[ServiceCounter, int]) -> dict[str, VerdictCounts]:
     """Return the notes of each series, summed over its periods."""
-    found: defaultdict[str, VerdictCounts] = defaultdict(VerdictCounts)
+    by_series: defaultdict[str, VerdictCounts] = defaultdict(VerdictCounts)
     for note, number in noted.items():
         if note.what == VERDICT:
-            found[note.fingerprint].verdicts[note.word] += number
+            by_series[note.fingerprint].verdicts[note.word] += number
         elif note.what == LOSS:
-            found[note.fingerprint].losses[note.word] += number
+            by_series[note.fingerprint].losses[note.word] += number
         elif note.what == LIMITED:
-            found[note.fingerprint].limited[note.word] += number
-    return found
+            by_series[note.fingerprint].limited[note.word] += number
+    return by_series

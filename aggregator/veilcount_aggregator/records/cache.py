@@ -6,8 +6,9 @@ key reach every worker of every host, and a log-in makes none of them read defin
 records cannot be read, the cache stays in force for reports of shards that answer; its age is
 known, since a key that was revoked meanwhile must not be accepted for ever.
 
-Requests never parse definitions: a list of a million values takes seconds. They see keys and closed
-collections at once, and new definitions once a background thread has parsed them.
+Requests of devices never parse definitions: a list of a million values takes seconds. They see keys
+and closed collections at once, and new definitions once a background thread has parsed them.
+Requests of analysts compare first: they see what another process has just changed.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from .gateway_keys import KIND as GATEWAY
 from .gateway_keys import gateway_secrets
 
 SECONDS = 0.5
+PARSING_SECONDS = 2.0  # that an analyst's request waits while another thread parses definitions
 KEYS_SECONDS = 5.0  # how old the keys of analysts and admins, and sessions, may be
 LIMIT_SECRET = "secret"  # noqa: S105 - a kind of records: what the limit of pseudonyms is drawn with
 REPLICATED = (SOURCE, CLOSED, KIND, LIMIT_SECRET, GATEWAY)  # what the intake needs
@@ -84,18 +86,27 @@ class CatalogCache:
         return self._known
 
     def refresh_if_possible(self) -> None:
-        """Compare with the store now; without one, what was read last stays in force."""
-        with suppress(StoreError):
-            self.refresh()
+        """Compare with the store now, unless another thread does so for long; without a store, what
+        was read last stays in force.
+        """
+        if self._refreshing.acquire(timeout=PARSING_SECONDS):
+            try:
+                with suppress(StoreError):
+                    self._refresh()
+            finally:
+                self._refreshing.release()
 
     def refresh(self) -> None:
         """Compare with the store now, and wait until new definitions are parsed."""
         with self._refreshing:
-            began = self._seconds()
-            generation = self._store.generation()
-            if generation != self._known.generation:
-                self._known = self._read_changed(generation, self._known)
-            self._read_at = began
+            self._refresh()
+
+    def _refresh(self) -> None:
+        began = self._seconds()
+        generation = self._store.generation()
+        if generation != self._known.generation:
+            self._known = self._read_changed(generation, self._known)
+        self._read_at = began
 
     def is_fresh(self, most_seconds: float) -> bool:
         """Whether the records were read within so many seconds; waits for whoever reads now."""

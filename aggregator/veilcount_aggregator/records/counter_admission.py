@@ -49,7 +49,7 @@ class AdmittedMemory:
         `report_counts` returns counts that were read before.
         """
         counts, shards = report_counts or store.report_counts, store.shard_count()
-        needs = sum(needed_bytes(each, day, shards, counts) for each in series)
+        needs = sum(needed_bytes(one_series, day, shards, counts) for one_series in series)
         return cls(needs, store.counter_limit() if limit is None else limit)
 
     @property
@@ -92,7 +92,11 @@ def require_memory(
     limit: int | None,
 ) -> None:
     """Refuse definitions that are not known yet and whose counters do not fit next to the known."""
-    new = {each.fingerprint: each for each in supplied if each.fingerprint not in known}
+    new = {
+        one_series.fingerprint: one_series
+        for one_series in supplied
+        if one_series.fingerprint not in known
+    }
     total = store.counter_limit() if new and limit is None else limit
     if not new or total is None:
         return

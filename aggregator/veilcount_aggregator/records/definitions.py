@@ -59,7 +59,8 @@ class DefinitionSource:
     def series(self) -> list[Series]:
         """Return the series of its collections, each with the keys of its tokens."""
         return [
-            Series(each, token_keys=self._token_keys(each)) for each in self.collections().values()
+            Series(collection, token_keys=self._token_keys(collection))
+            for collection in self.collections().values()
         ]
 
     def _token_keys(self, collection: Collection) -> tuple[PublicKey, ...]:
@@ -135,14 +136,18 @@ class Catalog:
         """Return the catalog of parsed sources, by record key, and of closed fingerprints."""
         series: dict[str, Series] = {}
         named: dict[str, list[str]] = {}
-        for _, found in sorted(parsed.items()):
-            for each in found:
-                fingerprint = each.fingerprint
-                series[fingerprint] = replace(each, closed=fingerprint in closed)
-                prints = named.setdefault(each.collection.name, [])
+        for _, definitions in sorted(parsed.items()):
+            for one_series in definitions:
+                fingerprint = one_series.fingerprint
+                series[fingerprint] = replace(one_series, closed=fingerprint in closed)
+                prints = named.setdefault(one_series.collection.name, [])
                 prints[:] = [fingerprint, *(print_ for print_ in prints if print_ != fingerprint)]
         return cls(
-            series, {name: tuple(series[each] for each in prints) for name, prints in named.items()}
+            series,
+            {
+                name: tuple(series[fingerprint] for fingerprint in prints)
+                for name, prints in named.items()
+            },
         )
 
 
@@ -242,13 +247,13 @@ def add_definitions(
         if any(key.endswith(source.digest) for key in kept):
             return [], []
         known = read().series
-        news = [each for each in supplied if each.fingerprint not in known]
+        news = [one_series for one_series in supplied if one_series.fingerprint not in known]
         require_memory(store, known, supplied, utc_day(now), counter_limit)
-        names = ", ".join(each.collection.name for each in news) or "(texts only)"
+        names = ", ".join(one_series.collection.name for one_series in news) or "(texts only)"
         return [
             source.record(len(kept)),
             audit_record(store, now, actor, "collections push", names),
-        ], [each.collection for each in news]
+        ], [one_series.collection for one_series in news]
 
     return update_records(store, decide)
 

@@ -51,7 +51,7 @@ class GatewayKey:
 
 def load_gateway_keys(store: RecordStore) -> list[GatewayKey]:
     """Return the valid keys of a store, the newest first."""
-    return [each for each in _parse(store.records(KIND)) if each.private]
+    return [key for key in _parse(store.records(KIND)) if key.private]
 
 
 def gateway_secrets(records: Mapping[str, bytes]) -> dict[int, X25519PrivateKey]:
@@ -69,14 +69,14 @@ def create_gateway_key(store: RecordStore, now: datetime) -> GatewayKey:
 
     def decide() -> tuple[Sequence[Record], GatewayKey]:
         every = _parse(store.records(KIND))
-        keys = [each for each in every if each.private]
+        keys = [key for key in every if key.private]
         if len(keys) >= MOST:
             fix = f"retire one first: {MOST} are valid at a time"
             raise SettingsError("gateway key", str(keys[-1].key_id), fix)
         newest = every[0].key_id if every else 0
-        valid = {each.key_id for each in keys}
+        valid = {key.key_id for key in keys}
         following = ((newest + step) % IDS for step in range(1, IDS))
-        key_id = next(each for each in following if each not in valid)
+        key_id = next(candidate for candidate in following if candidate not in valid)
         key = GatewayKey(key_id, private, now.isoformat())
         act = audit_record(store, now, "cli", "relay-keys create", str(key.key_id))
         return [key.record(), act], key
@@ -91,13 +91,13 @@ def retire_gateway_key(store: RecordStore, key_id: int, now: datetime) -> Gatewa
     """
 
     def decide() -> tuple[Sequence[Record], GatewayKey]:
-        found = {each.key_id: each for each in load_gateway_keys(store)}
-        if key_id not in found:
+        keys = {gateway_key.key_id: gateway_key for gateway_key in load_gateway_keys(store)}
+        if key_id not in keys:
             fix = "no such key: `veilcount relay-keys list` lists them"
             raise SettingsError("gateway key", str(key_id), fix)
-        gone = replace(found[key_id], private="").record()
+        gone = replace(keys[key_id], private="").record()
         act = audit_record(store, now, "cli", "relay-keys retire", str(key_id))
-        return [gone, act], found[key_id]
+        return [gone, act], keys[key_id]
 
     return update_records(store, decide)
 

@@ -93,12 +93,13 @@ def form_token(secret: str) -> str:
 
 def _gone(kept: Mapping[str, BrowserSession], actor: str, now: datetime) -> list[Record]:
     """Return the removal of expired sessions, and of a key's oldest beyond its limit."""
-    over = [each for each in kept.values() if datetime.fromisoformat(each.until) <= now]
+    over = [session for session in kept.values() if datetime.fromisoformat(session.until) <= now]
     same = sorted(
-        (each for each in kept.values() if each.actor == actor), key=lambda each: each.until
+        (session for session in kept.values() if session.actor == actor),
+        key=lambda session: session.until,
     )
-    gone = {each.digest for each in (*over, *same[: max(0, len(same) - MOST + 1)])}
-    return [Record(KIND, each, None) for each in sorted(gone)]
+    gone = {session.digest for session in (*over, *same[: max(0, len(same) - MOST + 1)])}
+    return [Record(KIND, session_digest, None) for session_digest in sorted(gone)]
 
 
 # -- log-in links ----------------------------------------------------------------------------------

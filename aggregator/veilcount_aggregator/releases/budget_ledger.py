@@ -46,7 +46,7 @@ class StoredRelease:
 
     def line(self) -> JournalLine:
         """Return it as a line of the journal."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}
+        return {field_.name: getattr(self, field_.name) for field_ in fields(self)}
 
     @property
     def text(self) -> str:
@@ -124,7 +124,7 @@ def period_accounts(
             spent[int(period)] += charge
     budget = period_budget(series.collection)
     grain = Accounting.of_collection(series.collection).grain
-    return [PeriodAccount(each, budget, Fraction(spent[each], grain)) for each in periods]
+    return [PeriodAccount(period, budget, Fraction(spent[period], grain)) for period in periods]
 
 
 def is_overspent(series: Series, release: Charged, earlier: Sequence[Charged]) -> bool:

@@ -104,7 +104,7 @@ def _noised(store: TallyReader, series: Series, question: PricedQuery) -> Releas
         if cell.period in cells:
             cells[cell.period].append(cell)
     if question.query.by_period:
-        counters = np.stack([store.counters(series, each) for each in cells.values()])
+        counters = np.stack([store.counters(series, cell) for cell in cells.values()])
     else:
         counters = store.counters(series, list(chain.from_iterable(cells.values())))
     return draw_release(question, counters).to_json()

@@ -170,7 +170,7 @@ class PrivacyFilter:
             return []
         # The journal first: what it holds is in the store already, unless the store forgot.
         remembered = dict(self.journal.sealed(self._verify))
-        here = {self._price(each).seal for each in release_records(self.store)}
+        here = {self._price(release_record).seal for release_record in release_records(self.store)}
         return [
             StoredRelease.from_json(parse_line(text))
             for seal, text in remembered.items()
@@ -202,13 +202,13 @@ class PrivacyFilter:
             _refuse_other_journal(self.journal, id_)
 
         def decide() -> tuple[list[Record], list[StoredRelease]]:
-            found = registered_journals(self.store).get(id_)
-            if found is None:
+            journal = registered_journals(self.store).get(id_)
+            if journal is None:
                 known = ", ".join(registered_journals(self.store)) or "none is registered"
                 raise SettingsError("ID", id_, f"no such journal: {known}")
             missing = self.forgotten()
-            act = audit_record(self.store, now, actor, "journal retired", str(found))
-            gone = [Record(JOURNAL, id_, None), Record(RETIRED, id_, found.label.encode())]
+            act = audit_record(self.store, now, actor, "journal retired", str(journal))
+            gone = [Record(JOURNAL, id_, None), Record(RETIRED, id_, journal.label.encode())]
             return [*self._appended(missing), *self._known(but=id_), act, *gone], missing
 
         return update_records(self.store, decide)

@@ -102,7 +102,7 @@ class ReleaseJournal:
                 there = set(map(seal, known))
                 file.seek(sum(map(len, known)))
                 file.truncate()
-                file.writelines(text(each) for each in seals if each not in there)
+                file.writelines(text(mark) for mark in seals if mark not in there)
                 file.flush()
                 os.fsync(file.fileno())
             sync_path(self.path.parent)  # a new file is lost without it

@@ -105,7 +105,7 @@ def without_confirmation(
 ) -> list[RegisteredJournal]:
     """Return the journals that have not confirmed the present view."""
     present = view_digest(incarnation, journals)
-    return [each for each in journals.values() if each.view != present]
+    return [journal for journal in journals.values() if journal.view != present]
 
 
 def unconfirmed_journals(store: RecordStore) -> list[RegisteredJournal]:
@@ -135,7 +135,10 @@ class ReleaseRecords:
         return cls(
             registered_journals(store),
             frozenset(store.records(RETIRED)),
-            {price(each).seal: each for each in release_records(store)},
+            {
+                price(release_record).seal: release_record
+                for release_record in release_records(store)
+            },
         )
 
     def lost(self, state: JournalState) -> dict[str, str]:
@@ -219,7 +222,7 @@ class StoreConfirmer:
         """Keep what was seen, durably; then return the records that confirm it."""
         lost = {id_: label for id_, label in seen.lost(state).items() if id_ != state.id}
         # Oneself only once one was seen there: who is stopped before has never been registered.
-        members = lost | {each.id: each.label for each in seen.journals.values()}
+        members = lost | {journal.id: journal.label for journal in seen.journals.values()}
         missing = seen.releases.keys() - set(lines)
         if missing or not self._journal.path.exists():
             self._journal.add(

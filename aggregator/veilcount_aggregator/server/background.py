@@ -40,17 +40,17 @@ class DurabilityLog:
         with suppress(
             StoreError
         ):  # an unavailable store acknowledges nothing, and is logged elsewhere
-            found = self._store.durability()
-            if found != self._last:
-                self._log(found)
-                self._last = found
+            durability = self._store.durability()
+            if durability != self._last:
+                self._log(durability)
+                self._last = durability
 
     def _log(self, found: Durability) -> None:
         known = set(self._last.weaknesses if self._last else ())
-        for each in found.weaknesses:
-            if each not in known:
-                level = logging.ERROR if each.blocks else logging.WARNING
-                log_event("durability", level, reason=str(each))
+        for weakness in found.weaknesses:
+            if weakness not in known:
+                level = logging.ERROR if weakness.blocks else logging.WARNING
+                log_event("durability", level, reason=str(weakness))
         if self._last is None and found.durable is not DurabilityState.YES and not found.blocking:
             log_event("durability", logging.WARNING, reason=f"not durable: {found.why}")
         elif known and not found.weaknesses:

@@ -86,7 +86,9 @@ class DefinitionWatcher:
             return REFUSED, f"{file}: not loaded, what was loaded before stays in force: {error}"
         if (parts := _parts(file)) != self._parts[file]:
             self._parts[file], self._versions[file] = parts, _version(parts)
-        names = ", ".join(f"{each.name} ({each.fingerprint[:DIGITS]})" for each in new)
+        names = ", ".join(
+            f"{one_series.name} ({one_series.fingerprint[:DIGITS]})" for one_series in new
+        )
         return DEFINITIONS, f"{file}: loaded; new definitions: {names or 'none'}"
 
 
@@ -100,7 +102,7 @@ def _parts(file: Path) -> tuple[Path, ...]:
 def _version(parts: Sequence[Path]) -> Version:
     """Return times and sizes; nothing while an editor replaces a file."""
     try:
-        found = [part.stat() for part in parts]
+        statuses = [part.stat() for part in parts]
     except OSError:
         return ()
-    return tuple((each.st_mtime_ns, each.st_size) for each in found)
+    return tuple((status.st_mtime_ns, status.st_size) for status in statuses)

@@ -61,14 +61,14 @@ class CopyLease:
         update_records(self._store, decide_if_held)
 
     def _acquire(self) -> None:
-        found = self._kept()
+        lease = self._kept()
         ends = time.monotonic() + SILENT_SECONDS
-        while found is not None and not _is_dead(found) and time.monotonic() < ends:
+        while lease is not None and not _is_dead(lease) and time.monotonic() < ends:
             time.sleep(LOOK_SECONDS)
-            self._refuse_if_changed(found)
+            self._refuse_if_changed(lease)
 
         def decide() -> tuple[Sequence[Record], None]:
-            self._refuse_if_changed(found)
+            self._refuse_if_changed(lease)
             return [self._record()], None
 
         update_records(self._store, decide)

@@ -11,10 +11,10 @@ FileIdentity = tuple[int, int]  # device, inode
 def file_identity(file: Path | str | int) -> FileIdentity | None:
     """Return the identity of a file by its name or descriptor; None: there is none."""
     try:
-        found = os.stat(file)  # noqa: PTH116 - for every commit, and it is cheaper
+        status = os.stat(file)  # noqa: PTH116 - for every commit, and it is cheaper
     except FileNotFoundError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def sync_path(path: Path) -> None:

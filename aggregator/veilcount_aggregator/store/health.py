@@ -46,7 +46,7 @@ class Durability:
     @property
     def blocking(self) -> Weakness | None:
         """Return the first weakness for which nothing is acknowledged."""
-        return next((each for each in self.weaknesses if each.blocks), None)
+        return next((weakness for weakness in self.weaknesses if weakness.blocks), None)
 
 
 @dataclass(frozen=True, slots=True)

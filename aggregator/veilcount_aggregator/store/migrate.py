@@ -72,11 +72,11 @@ def copy_store(
             known = IncomingCopy((kept or _make_read_only(source, where)).ticket)
             _keep(lease, known)
         _carry(source, target, lease, known, progress)
-        found = content_digest(_carried(source))
-        if found != content_digest(_carried(target)):
+        source_digest = content_digest(_carried(source))
+        if source_digest != content_digest(_carried(target)):
             raise StoreUnfit("the copy differs from its source: begin again with an empty target")
         _keep(lease, replace(known, done=True))
-    return found
+    return source_digest
 
 
 def _begun(

@@ -100,7 +100,7 @@ def concatenate_reports(group: Sequence[SeriesReports]) -> SeriesReports:
     if len(group) == 1:
         return group[0]
     joined: dict[str, Any] = {
-        name: np.concatenate([getattr(each, name) for each in group]) for name in COLUMNS
+        name: np.concatenate([getattr(part, name) for part in group]) for name in COLUMNS
     }
     return replace(group[0], **joined)
 
@@ -128,7 +128,7 @@ def refusal_counts(
     fingerprint: str, period: int, code: int, times: int
 ) -> dict[ServiceCounter, int]:
     """Return the counters of reports that were not counted."""
-    found = {ServiceCounter(VERDICT, fingerprint, period, VERDICTS[code]): times}
+    counts = {ServiceCounter(VERDICT, fingerprint, period, VERDICTS[code]): times}
     if code == HOURLY_FULL:
-        found[ServiceCounter(LIMITED, fingerprint, -1, BY_HOUR)] = times
-    return found
+        counts[ServiceCounter(LIMITED, fingerprint, -1, BY_HOUR)] = times
+    return counts

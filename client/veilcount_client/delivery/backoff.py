@@ -47,7 +47,9 @@ def spaced_delay(attempts: int, randomness: RandomSource) -> float:
 def retry_after(header: str | None, now: float) -> float:
     """Return one of `RETRY_DELAYS` for a Retry-After header, a number or a date."""
     seconds = _seconds(header or "", now)
-    return next((each for each in RETRY_DELAYS if seconds <= each), LONGEST_RETRY_DELAY)
+    return next(
+        (retry_delay for retry_delay in RETRY_DELAYS if seconds <= retry_delay), LONGEST_RETRY_DELAY
+    )
 
 
 def _seconds(header: str, now: float) -> float:
@@ -90,8 +92,8 @@ class RowBackoff:
             rows[None if self._persons else row_of(queued_report)].append(queued_report)
         times: dict[int, float] = {}
         for row, those in rows.items():
-            due = now + after + self._wait(row, max(each.tries for each in those), seen=seen)
-            times |= {each.number: due for each in those}
+            due = now + after + self._wait(row, max(report.tries for report in those), seen=seen)
+            times |= {report.number: due for report in those}
             if row is not None:
                 with self._lock:
                     self._due[row] = due
@@ -109,7 +111,7 @@ class RowBackoff:
         with self._lock:
             # A time beyond any was set by a clock that was ahead.
             self._due = {row: due for row, due in self._due.items() if 0 < due - now <= FURTHEST}
-            rows = {each.number: row_of(each) for each in queued_reports}
+            rows = {queued_report.number: row_of(queued_report) for queued_report in queued_reports}
             return {number: self._due[row] for number, row in rows.items() if row in self._due}
 
     def _wait(self, row: Row | None, attempts: int, *, seen: bool) -> float:

@@ -44,7 +44,7 @@ class ClosedRows:
         way round the next process would draw again.
         """
         for (person, series, _), queued_report in {
-            row_of(each): each for each in queued_reports
+            row_of(queued_report): queued_report for queued_report in queued_reports
         }.items():
             if series not in self._closed:
                 add_closed_series(self.state, series)

@@ -126,8 +126,8 @@ class Deadline:
         self._timer.cancel()
         if self._timer.ident:
             self._timer.join()  # at once: cancelled, or only shutting down what it watches
-        for each in self._sockets:
-            each.close()
+        for watched in self._sockets:
+            watched.close()
         if self._passed and (error is None or isinstance(error, Exception)):  # an interrupt goes on
             raise TimeoutError("the exchange took too long") from error
 
@@ -147,9 +147,9 @@ class Deadline:
     def _end(self) -> None:
         with self._lock:
             self._passed = True
-            for each in self._sockets:
+            for watched in self._sockets:
                 with suppress(OSError):  # its peer was faster
-                    each.shutdown(socket.SHUT_RDWR)
+                    watched.shutdown(socket.SHUT_RDWR)
 
 
 def session(deadline: Deadline) -> requests.Session:
@@ -245,5 +245,5 @@ def _connect(connection: Any, deadline: Deadline) -> socket.socket:
 
 
 def _addresses(host: str, port: int) -> list[str]:
-    found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
-    return [str(address[0]) for *_, address in found]
+    addresses = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
+    return [str(address[0]) for *_, address in addresses]

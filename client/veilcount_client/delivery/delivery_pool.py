@@ -123,9 +123,10 @@ class BodiesInFlight:
         with self._lock:
             for body in self._bodies:
                 body.queued_reports = [
-                    each
-                    for each in body.queued_reports
-                    if each.person != person or each.report.fingerprint not in series
+                    queued_report
+                    for queued_report in body.queued_reports
+                    if queued_report.person != person
+                    or queued_report.report.fingerprint not in series
                 ]
 
     def give_back(self) -> list[Body]:

@@ -64,7 +64,11 @@ class Issuance:
 
     def _open(self) -> Iterator[tuple[PersonState, Collection, float]]:
         """Yield who still lacks tokens of which collection, and when they are to be requested."""
-        wanted = [each for each in self.collections.values() if each.linkage is Linkage.TOKEN]
+        wanted = [
+            collection
+            for collection in self.collections.values()
+            if collection.linkage is Linkage.TOKEN
+        ]
         for key in self.state.consenting() if wanted and self.issuer else ():
             person = self.state.person(key)
             for collection in wanted:
@@ -126,14 +130,14 @@ class Issuance:
         assert self.issuer is not None, "nothing is due without one"  # noqa: S101
         while slots:
             blinded = [
-                SlotToSign(each.period, each.blind(keys[each.period]).blinded) for each in slots
+                SlotToSign(slot.period, slot.blind(keys[slot.period]).blinded) for slot in slots
             ]
             try:
                 signed = self.issuer.sign(collection.fingerprint, blinded)
             except SlotsRefused as refused:  # after a reinstall: what was issued before is spent
                 left = refused.left
                 self.complain(f"issuer {collection.name}", _SPENT)
-                remaining = [each for each in slots if each.period in left]
+                remaining = [slot for slot in slots if slot.period in left]
                 if len(remaining) == len(slots):
                     raise IssuerUnavailable("409 for what it says is left") from refused
                 slots = remaining

@@ -71,13 +71,13 @@ class HttpIssuer:
         """Return the signature of each blinded message, in order."""
         account = self._account if isinstance(self._account, str) else self._account()
         requests = [
-            {"period": each.period, "blinded": encode_base64(each.blinded)} for each in slots
+            {"period": slot.period, "blinded": encode_base64(slot.blinded)} for slot in slots
         ]
         body = json.dumps({"fingerprint": fingerprint, "requests": requests}).encode()
         transport = HttpTransport(self._url, account, self._now)
         reply = transport.request("POST", "/v1/tokens", body, JSON_TYPE)
         if reply.status == CONFLICT:
-            raise SlotsRefused(_left(reply.content, {each.period for each in slots}))
+            raise SlotsRefused(_left(reply.content, {slot.period for slot in slots}))
         if reply.status != OK:
             raise IssuerUnavailable(f"{reply.status} for tokens")
         return _signatures(reply.content, len(slots))
@@ -86,12 +86,14 @@ class HttpIssuer:
 def _signatures(content: bytes, number: int) -> list[bytes]:
     try:
         listed = json.loads(content)["signatures"]
-        found = [urlsafe_b64decode(each + "=" * (-len(each) % 4)) for each in listed]
+        signatures = [
+            urlsafe_b64decode(signature + "=" * (-len(signature) % 4)) for signature in listed
+        ]
     except (LookupError, TypeError, ValueError, RecursionError):
-        found = []
-    if len(found) != number:
-        raise TokenError("signatures", f"the issuer sent {len(found)} for {number}")
-    return found
+        signatures = []
+    if len(signatures) != number:
+        raise TokenError("signatures", f"the issuer sent {len(signatures)} for {number}")
+    return signatures
 
 
 def _left(content: bytes, wanted: set[int]) -> frozenset[int]:

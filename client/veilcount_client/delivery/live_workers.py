@@ -75,10 +75,10 @@ def _after_fork() -> None:
 
 def _at_exit(worker: ref[LiveWorker]) -> None:
     """Store everything; send for a second at most, and only what is in memory only."""
-    found = worker()
-    if found is not None and found in _live:
-        found.finish()
-        found.leave()
+    live_worker = worker()
+    if live_worker is not None and live_worker in _live:
+        live_worker.finish()
+        live_worker.leave()
 
 
 if hasattr(os, "register_at_fork"):

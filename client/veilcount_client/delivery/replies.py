@@ -152,7 +152,7 @@ class Replies:
         log.warning("veilcount, delivery%s: %s %s", where, self.host, self.describe(reply.kind))
 
     def _end(self, series: str) -> None:
-        over = {each for each in list(self._trouble) if each[1] in {"", series}}
+        over = {problem for problem in list(self._trouble) if problem[1] in {"", series}}
         self._trouble -= over
         if over:
             log.warning("veilcount, delivery: %s counts reports again", self.host)

@@ -65,9 +65,11 @@ class Uploader:
 
     def __post_init__(self) -> None:
         """Find the collections by what reports name them by."""
-        series = {each.fingerprint: each for each in self.collections.values()}
+        series = {collection.fingerprint: collection for collection in self.collections.values()}
         self._with_tokens = {
-            each.fingerprint for each in self.collections.values() if each.linkage is Linkage.TOKEN
+            collection.fingerprint
+            for collection in self.collections.values()
+            if collection.linkage is Linkage.TOKEN
         }
         self.replies = Replies(
             self.state,
@@ -164,7 +166,7 @@ class Uploader:
         if not hurry:  # what is of a row that waits to be tried again waits with it
             waiting = self._backoff.waiting(reports, now)
             outbox.reschedule(waiting, unsent=True)
-            reports = [each for each in reports if each.number not in waiting]
+            reports = [report for report in reports if report.number not in waiting]
         bodies = group_into_bodies(reports, self.randomness, persons=self.persons, keyed=self.keyed)
         return [Body(outbox, body, now + LEASE) for body in bodies]
 
@@ -178,11 +180,16 @@ class Uploader:
             self.in_flight.end(body)
 
     def _deliver(self, body: Body) -> None:
-        closed = [each for each in body.queued_reports if self.closed_rows.holds(each)]
+        closed = [
+            queued_report
+            for queued_report in body.queued_reports
+            if self.closed_rows.holds(queued_report)
+        ]
         if closed:  # dropped, as the aggregator would
             self._apply(body.outbox, decide_verdicts(closed, [Verdict.CLOSED] * len(closed)))
         queued_reports = self._tokened(
-            body.outbox, [each for each in body.queued_reports if each not in closed]
+            body.outbox,
+            [queued_report for queued_report in body.queued_reports if queued_report not in closed],
         )
         if not queued_reports:
             return
@@ -212,8 +219,8 @@ class Uploader:
 
     def _send(self, reports: list[Report]) -> Outcome:
         outcome = self.transport.send(pack(Batch(tuple(reports), test=self.test)), len(reports))
-        found = ", ".join(outcome.verdicts) if isinstance(outcome, Delivered) else outcome.why
-        self.log(f"{len(reports)} reports: {found}")
+        result = ", ".join(outcome.verdicts) if isinstance(outcome, Delivered) else outcome.why
+        self.log(f"{len(reports)} reports: {result}")
         return outcome
 
     def _apply(self, outbox: Outbox, effects: Effects) -> None:
@@ -238,7 +245,7 @@ class Uploader:
         now = self.now()
         for outbox, _ in self.outboxes:  # each in one step
             reports = [body.queued_reports for body in bodies if body.outbox is outbox]
-            times = {each.number: self.later(now) for body in reports for each in body}
+            times = {report.number: self.later(now) for body in reports for report in body}
             if times:
                 outbox.reschedule(times)
 

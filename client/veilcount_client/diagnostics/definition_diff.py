@@ -158,7 +158,7 @@ def _when(collection: Collection, days: DayRange) -> str:
 
 
 def _removed(new: Collections, old: Collections) -> Iterator[DiagnosticResult]:
-    kept = {*new, *(each.replaces for each in new.values())}
+    kept = {*new, *(collection.replaces for collection in new.values())}
     for name in old:
         if name not in kept:
             message = f'gone: what it reserved stays reserved (if renamed: replaces = "{name}")'

@@ -110,7 +110,7 @@ def _aggregator(
 
 
 def _any_fingerprint(collections: Collections) -> str:
-    return next((each.fingerprint for each in collections.values()), "0" * 64)
+    return next((collection.fingerprint for collection in collections.values()), "0" * 64)
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ class Explanation:
         if self.delivered and self.delivered_on:
             lines.append(f"delivered: {self.delivered}, the collection's last {self.delivered_on}")
         lines += [f"{reason}: {count}" for reason, count in self.losses.items()]
-        return "\n".join([f"{self.collection}:", *(f"  {each}" for each in lines)])
+        return "\n".join([f"{self.collection}:", *(f"  {line}" for line in lines)])
 
 
 def explain(
@@ -155,6 +155,4 @@ def _describe(value: KeptValue, period: str) -> str:
 def _statuses(worker: ClientWorker, key: bytes, collection: Collection) -> Counter[str]:
     """Return how many of a person's reports, which the state keeps, are at which point."""
     sent = worker.state.sent(key)
-    return Counter(
-        each.status for each in sent if each.report.fingerprint == collection.fingerprint
-    )
+    return Counter(row.status for row in sent if row.report.fingerprint == collection.fingerprint)

@@ -43,11 +43,11 @@ class DiagnosticResult:
 
 def render(results: Iterable[DiagnosticResult], *, as_json: bool) -> str:
     """Return results for a terminal, or for a program."""
-    found = list(results)
+    findings = list(results)
     if not as_json:
-        return "\n".join(map(str, found))
-    ok = all(each.ok for each in found)
-    return json.dumps({"ok": ok, "results": [asdict(each) for each in found]}, indent=2)
+        return "\n".join(map(str, findings))
+    ok = all(finding.ok for finding in findings)
+    return json.dumps({"ok": ok, "results": [asdict(finding) for finding in findings]}, indent=2)
 
 
 MONTHS = (  # whatever the app's locale

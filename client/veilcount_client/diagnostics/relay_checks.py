@@ -42,10 +42,10 @@ def check_relay(
     except ImportError:
         yield DiagnosticResult("relay", False, INSTALL)
         return
-    transports = [RelayTransport(relay, [each], settings.key, now) for each in keys]
+    transports = [RelayTransport(relay, [key], settings.key, now) for key in keys]
     body = empty_batch(fingerprint)
-    found = [_ask(each, body, keyed=bool(settings.key)) for each in transports]
-    yield from _results(relay, keys, found)
+    answers = [_ask(transport, body, keyed=bool(settings.key)) for transport in transports]
+    yield from _results(relay, keys, answers)
 
 
 def _with_fix(error: Exception) -> str:
@@ -54,7 +54,7 @@ def _with_fix(error: Exception) -> str:
 
 
 def _described(config: KeyConfig) -> str:
-    names = ("AES-128-GCM" if each == AES_128_GCM else "ChaCha20-Poly1305" for each in config.aeads)
+    names = ("AES-128-GCM" if aead == AES_128_GCM else "ChaCha20-Poly1305" for aead in config.aeads)
     return f"key {config.key_id} (X25519, {', '.join(names)})"
 
 

@@ -98,7 +98,9 @@ def check_state(
 
 def _directory(directory: Path) -> Iterator[DiagnosticResult]:
     """Yield whether the directory is durable, without making it."""
-    nearest = next(each for each in (directory, *directory.absolute().parents) if each.exists())
+    nearest = next(
+        parent for parent in (directory, *directory.absolute().parents) if parent.exists()
+    )
     problem = None
     try:
         with tempfile.TemporaryFile(dir=nearest) as probe:
@@ -122,8 +124,8 @@ def filesystem(directory: Path) -> str:
     except OSError:
         return ""
     wanted = f"{os.major(device)}:{os.minor(device)}"
-    found = [line for line in mounts.splitlines() if line.split()[2] == wanted]
-    return found[-1].partition(" - ")[2].split()[0] if found else ""
+    mount_lines = [line for line in mounts.splitlines() if line.split()[2] == wanted]
+    return mount_lines[-1].partition(" - ")[2].split()[0] if mount_lines else ""
 
 
 def _ceilings(

@@ -27,7 +27,9 @@ def check_tokens(
     now: Callable[[], float],
 ) -> Iterator[DiagnosticResult]:
     """Yield what was found, if a collection has tokens; none is asked for."""
-    wanted = [each for each in collections.values() if each.linkage is Linkage.TOKEN]
+    wanted = [
+        collection for collection in collections.values() if collection.linkage is Linkage.TOKEN
+    ]
     if not wanted:
         return
     url = settings.issuer
@@ -38,8 +40,8 @@ def check_tokens(
     if why := malformed(url, "issuer") or in_clear(url, "account"):
         yield DiagnosticResult("issuer", False, why)
         return
-    for each in wanted:
-        yield _keys(url, each, now)
+    for collection in wanted:
+        yield _keys(url, collection, now)
     yield _account(url, wanted[0], account, now)
 
 

@@ -35,9 +35,9 @@ def person(request: Any) -> Person | None:
 
 def record(request: Any, name: str, value: object, /, **segments: object) -> None:
     """Record a value of the person who is logged in."""
-    found = person(request)
-    if found is not None:
-        found.record(name, value, **segments)
+    current_person = person(request)
+    if current_person is not None:
+        current_person.record(name, value, **segments)
 
 
 def consent(request: Any) -> Any:
@@ -85,23 +85,23 @@ def urls(messages: Mapping[str, object] | None = None, language: object = None) 
         return HttpResponse(page.html, status=page.status, headers=pages.HEADERS)
 
     def consent_page(request: Any) -> Any:
-        found, failed = person(request), 0
+        current_person, failed = person(request), 0
         if request.method == "POST":
-            failed = own.decide(found, request.POST.get(pages.CONSENT))
+            failed = own.decide(current_person, request.POST.get(pages.CONSENT))
             if not failed:
                 return HttpResponse(status=303, headers={"Location": pages.CONSENT})
-        return respond(own.consent(found, _form_fields(request), failed=failed))
+        return respond(own.consent(current_person, _form_fields(request), failed=failed))
 
     def receipt_page(request: Any) -> Any:
         return respond(own.receipt(person(request)))
 
     def forget_page(request: Any) -> Any:
-        found, failed = person(request), 0
+        current_person, failed = person(request), 0
         if request.method == "POST":
-            failed = own.erase(found, request.POST.get(pages.FORGET))
+            failed = own.erase(current_person, request.POST.get(pages.FORGET))
             if not failed:
                 return respond(own.erased())
-        return respond(own.forget(found, _form_fields(request), failed=failed))
+        return respond(own.forget(current_person, _form_fields(request), failed=failed))
 
     def form(view: Any) -> Any:
         protected = csrf_protect(view)  # also where the middleware is not installed

@@ -78,9 +78,9 @@ class Veilcount:
 
         @blueprint.post(f"/{pages.CONSENT}")
         def decide() -> Response:
-            found = find()
-            if failed := own.decide(found, _sent(pages.CONSENT)):
-                return respond(own.consent(found, _form_fields(), failed=failed))
+            current_person = find()
+            if failed := own.decide(current_person, _sent(pages.CONSENT)):
+                return respond(own.consent(current_person, _form_fields(), failed=failed))
             return Response(status=303, headers={"Location": pages.CONSENT})
 
         @blueprint.get(f"/{pages.RECEIPT}")
@@ -93,9 +93,9 @@ class Veilcount:
 
         @blueprint.post(f"/{pages.FORGET}")
         def erase() -> Response:
-            found = find()
-            if failed := own.erase(found, _sent(pages.FORGET)):
-                return respond(own.forget(found, _form_fields(), failed=failed))
+            current_person = find()
+            if failed := own.erase(current_person, _sent(pages.FORGET)):
+                return respond(own.forget(current_person, _form_fields(), failed=failed))
             return respond(own.erased())
 
         return blueprint

@@ -100,13 +100,13 @@ class PrivacyPages:
 
     def _digest(self) -> str:
         """Return what stands for the questions that the form shows."""
-        series = " ".join(sorted(each.fingerprint for each in self._questions()))
+        series = " ".join(sorted(question.fingerprint for question in self._questions()))
         return sha256(series.encode()).hexdigest()[:16]
 
     def _store(self, person: Respondent, answer: str) -> None:
         match answer:
             case "yes":  # to each question on the page, also to one that was declined before
-                person.consent(True, only=[each.name for each in self._questions()])
+                person.consent(True, only=[question.name for question in self._questions()])
             case "no":
                 person.consent(False)
             case _:
@@ -153,7 +153,7 @@ class PrivacyPages:
             yield from receipt_html.notice_paragraphs(notice, texts)
         yield f"<p>{self._decision(person)}</p>"
         answers = NEW_ANSWERS if person.consented and person.must_ask else PLAIN_ANSWERS
-        buttons = ((f"{each} {self._digest()}", f"consent_{each}") for each in answers)
+        buttons = ((f"{answer} {self._digest()}", f"consent_{answer}") for answer in answers)
         yield from self._buttons(CONSENT, buttons, fields)
         yield self._link(RECEIPT, "consent_receipt")
         yield self._link(FORGET, "forget_title")
@@ -167,7 +167,7 @@ class PrivacyPages:
             yield f"<p><strong>{self._texts('forget_rows')}</strong></p>"
             yield f"<pre>{escape(chr(10).join(map(str, rows)))}</pre>"
         keys = ["forget_text", "forget_kept"]
-        if any(each.linkage is Linkage.TOKEN for each in self._questions()):
+        if any(question.linkage is Linkage.TOKEN for question in self._questions()):
             keys.append("notice_issuer_erases")
         for key in keys:
             yield f"<p>{self._texts(key)}</p>"
@@ -191,7 +191,7 @@ class PrivacyPages:
         unasked = person.unasked() if person.consented else []
         if not unasked:
             return self._texts(decided[person.consented])
-        names = {each.name: each.question for each in self._questions()}
+        names = {question.name: question.question for question in self._questions()}
         return self._texts("consent_new", questions=" ".join(names.get(n, n) for n in unasked))
 
     def _questions(self) -> list[Collection]:

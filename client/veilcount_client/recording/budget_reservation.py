@@ -68,7 +68,7 @@ def reserve(
 
     Without ceilings, those of the first file ever loaded hold: to grow takes an explicit act.
     """
-    held = {each["name"]: Claim(**each) for each in json.loads(notes.note(CLAIMS) or "[]")}
+    held = {load["name"]: Claim(**load) for load in json.loads(notes.note(CLAIMS) or "[]")}
     wanted = [_claim(collection, held) for collection in collections]
     ceilings = _ceilings(notes, wanted, ceiling, daily_ceiling)
     fitting, refused = _fit(wanted, list(held.values()), ceilings)

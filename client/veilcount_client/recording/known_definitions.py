@@ -85,7 +85,7 @@ def lineage_of(known: Mapping[str, KnownDefinition], collection: Collection) -> 
     """Return the lineage of a loaded definition, whether or not its budget was reserved."""
     if collection.fingerprint in known:
         return known[collection.fingerprint].lineage
-    forms = [each for each in known.values() if each.name in {collection.name, collection.replaces}]
+    forms = [form for form in known.values() if form.name in {collection.name, collection.replaces}]
     return forms[-1].lineage if forms else collection.replaces or collection.name
 
 
@@ -93,10 +93,12 @@ def remember(notes: Notes, collections: Iterable[Collection], claims: Mapping[st
     """Keep what is loaded now."""
     known = known_definitions(notes)
     loaded = {
-        each.fingerprint: KnownDefinition.from_collection(each, claims[each.name].lineage)
-        for each in collections
+        collection.fingerprint: KnownDefinition.from_collection(
+            collection, claims[collection.name].lineage
+        )
+        for collection in collections
     }
     merged = known | loaded
     if merged != known:
-        rows = [astuple(each) for each in merged.values()][-MOST:]
+        rows = [astuple(value) for value in merged.values()][-MOST:]
         notes.keep(NOTE, json.dumps(rows, separators=(",", ":"), ensure_ascii=False))

@@ -73,8 +73,10 @@ def receipt(
     """Return the receipt of a person over all collections."""
     state = recorder.state
     loaded = {
-        each.fingerprint: KnownDefinition.from_collection(each, _lineage(each, reservation))
-        for each in collections.values()
+        collection.fingerprint: KnownDefinition.from_collection(
+            collection, _lineage(collection, reservation)
+        )
+        for collection in collections.values()
     }
     account = _Account(state.spent(key), state.sent(key), known_definitions(state) | loaded)
     over = closed_series(state, loaded)
@@ -138,14 +140,14 @@ class _Account:
 
     @property
     def charged(self) -> int:
-        return sum(each.life for each in self.spent.values())
+        return sum(value.life for value in self.spent.values())
 
     def forms(self, lineage: str) -> list[KnownDefinition]:
         """Return the definitions that one question ever had."""
-        return [each for each in self.known.values() if each.lineage == lineage]
+        return [form for form in self.known.values() if form.lineage == lineage]
 
     def reports(self, fingerprint: str) -> list[SentReport]:
-        return [each for each in self.sent if each.report.fingerprint == fingerprint]
+        return [report for report in self.sent if report.report.fingerprint == fingerprint]
 
     def entry(
         self,
@@ -175,7 +177,7 @@ class _Account:
             answers if is_only_form else None,
             one,
             every,
-            tuple(_entry_report(collection, definition, each) for each in reports),
+            tuple(_entry_report(collection, definition, report) for report in reports),
             closed,
             collection_notice,
             "" if collection.delta is None else format_value(collection.delta),
@@ -184,8 +186,8 @@ class _Account:
 
     def earlier(self, loaded: Container[str]) -> Iterator[EarlierEntry]:
         """Yield what is kept under definitions that are no longer loaded."""
-        current = {each.lineage for each in self.known.values() if each.fingerprint in loaded}
-        newest = {each.lineage: each for each in self.known.values()}
+        current = {form.lineage for form in self.known.values() if form.fingerprint in loaded}
+        newest = {form.lineage: form for form in self.known.values()}
         for definition in self.known.values():
             if definition.fingerprint in loaded:
                 continue
@@ -199,7 +201,7 @@ class _Account:
                     definition.start,
                     definition.until,
                     life / EPSILON_GRAIN,
-                    tuple(_earlier_report(definition, each) for each in reports),
+                    tuple(_earlier_report(definition, report) for report in reports),
                 )
         for lineage, budget in self.spent.items():
             if lineage not in newest:
@@ -212,7 +214,7 @@ class _Account:
         """
         spent: Counter[tuple[str, str]] = Counter()
         for lineage, budget in self.spent.items():
-            kinds = {(each.model, each.adjacency) for each in self.forms(lineage)}
+            kinds = {(form.model, form.adjacency) for form in self.forms(lineage)}
             if len(kinds) == 1:
                 spent[kinds.pop()] += budget.life
         for (model, adjacency), epsilon in sorted((+spent).items(), reverse=True):

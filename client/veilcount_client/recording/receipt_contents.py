@@ -96,7 +96,7 @@ class EarlierEntry:
         return [
             f"Earlier: {self.question or 'not known any more'} [{self.name}]{dates}",
             *([f"  spent {self.spent:g}"] if self.spent else []),
-            *(f"  {each['status']}: {each['when']}" for each in self.sent),
+            *(f"  {report['status']}: {report['when']}" for report in self.sent),
         ]
 
 

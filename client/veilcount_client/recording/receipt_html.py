@@ -71,7 +71,7 @@ def _body(receipt: ReceiptContents, texts: HtmlTexts) -> Iterator[str]:
         yield _paragraph(texts("receipt_problem"))
         return
     yield _paragraph(texts("receipt_intro"))
-    if not (receipt.charged or any(each.sent for each in receipt.entries)):
+    if not (receipt.charged or any(entry.sent for entry in receipt.entries)):
         yield _paragraph(texts("receipt_nothing"))
     yield from _spent(receipt.entries, texts)
     for entry in receipt.entries:
@@ -84,19 +84,19 @@ def _body(receipt: ReceiptContents, texts: HtmlTexts) -> Iterator[str]:
 
 
 def _spent(entries: Iterable[ReceiptEntry], texts: HtmlTexts) -> Iterator[str]:
-    most = max((float(Fraction(each.life)) for each in entries), default=0.0)
+    most = max((float(Fraction(entry.life)) for entry in entries), default=0.0)
     if not most:
         return
     yield _heading(texts("spent_title"))
     yield _paragraph(texts("spent_text"))
     yield _picture(
         (
-            escape(each.name),
-            texts("spent_figure", spent=f"{each.spent:g}", life=each.life),
-            each.spent / most,
-            float(Fraction(each.life)) / most,
+            escape(entry.name),
+            texts("spent_figure", spent=f"{entry.spent:g}", life=entry.life),
+            entry.spent / most,
+            float(Fraction(entry.life)) / most,
         )
-        for each in entries
+        for entry in entries
     )
 
 
@@ -138,11 +138,11 @@ def _guesses(entry: ReceiptEntry, texts: HtmlTexts) -> Iterator[str]:
 def _reports(sent: Iterable[Mapping[str, object]], texts: HtmlTexts) -> Iterator[str]:
     rows = [
         (
-            str(each["when"]),
-            _status(str(each["status"]), texts),
-            _content(each.get("answer"), texts),
+            str(report["when"]),
+            _status(str(report["status"]), texts),
+            _content(report.get("answer"), texts),
         )
-        for each in sent
+        for report in sent
     ]
     if not rows:
         return

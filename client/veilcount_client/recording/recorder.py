@@ -114,18 +114,26 @@ class Recorder:
 
     def _sweep_device(self, now: float, collections: Collections) -> None:
         """Draw what is held on the device and due."""
-        known = {each.fingerprint: each for each in collections if each.held_on_device}
+        known = {
+            collection.fingerprint: collection
+            for collection in collections
+            if collection.held_on_device
+        }
         while known and (held := self.state.held_due(now, MOST_DRAWN)):
-            trends = [each for each in held if each.series in known and known[each.series].is_trend]
-            self._trends.report(((known[each.series], each) for each in trends), now)
-            values = [each for each in held if each not in trends]
+            trends = [
+                pending
+                for pending in held
+                if pending.series in known and known[pending.series].is_trend
+            ]
+            self._trends.report(((known[trend.series], trend) for trend in trends), now)
+            values = [pending for pending in held if pending not in trends]
             self.drawer.store(
-                self._of_device(each, known[each.series])
-                for each in values
-                if each.series in known and not known[each.series].is_retention
+                self._of_device(value, known[value.series])
+                for value in values
+                if value.series in known and not known[value.series].is_retention
             )
-            for each in values:  # those that were not frozen now had been before, or may not be
-                self.state.drop_held(each)
+            for value in values:  # those that were not frozen now had been before, or may not be
+                self.state.drop_held(value)
 
     def finish(self) -> None:
         """Draw everything that is held in memory: the process ends."""
@@ -149,7 +157,9 @@ class Recorder:
         """Return when something here is next due."""
         held = [answer.instants[0] for answer in list(self._held.values())]
         minute = [full_minute(now) + answer_times.MINUTE] if _hidden(collections) else []
-        on_device = any(each.held_on_device for each in collections) and self.state.next_held()
+        on_device = (
+            any(collection.held_on_device for collection in collections) and self.state.next_held()
+        )
         return min([*held, *minute, *([on_device] if on_device else [])], default=None)
 
     def pending_periods(self, person: bytes, series: str) -> list[int]:
@@ -301,4 +311,4 @@ def _merged(held: PersonAnswer, new: PersonAnswer) -> PersonAnswer:
 
 def _hidden(collections: Collections) -> list[Collection]:
     """Return the collections of which everybody reports, whatever they record."""
-    return [each for each in collections if each.presence is Presence.HIDDEN]
+    return [collection for collection in collections if collection.presence is Presence.HIDDEN]

@@ -68,7 +68,7 @@ class TrendStates:
 
     def begin(self, now: float, collections: Iterable[Collection]) -> None:
         """Hold a state for each person who consents and has none."""
-        trends = [each for each in collections if each.is_trend]
+        trends = [collection for collection in collections if collection.is_trend]
         for key in self._state.consenting() if trends else ():
             person = self._state.person(key)
             for collection in trends:
@@ -103,7 +103,11 @@ class TrendStates:
 
     def report(self, due: Iterable[tuple[Collection, HeldValue]], now: float) -> None:
         """Draw the reports of intervals that have ended, each with the state for the next one."""
-        drawn = [(each, self._draw(*each)) for each in due if not self._skipped(*each, now)]
+        drawn = [
+            (interval, self._draw(*interval))
+            for interval in due
+            if not self._skipped(*interval, now)
+        ]
         outcomes = self._state.commit([draw for _, draw in drawn]) if drawn else []
         for ((collection, held), _), outcome in zip(drawn, outcomes, strict=True):
             if outcome is DrawOutcome.FROZEN:

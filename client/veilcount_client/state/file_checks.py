@@ -82,24 +82,26 @@ def _read(path: Path) -> str:
 
 def check_directory(directory: Path) -> None:
     """Raise StateError if others may write to a directory; a link is none, wherever it leads."""
-    found = directory.lstat()
-    if stat.S_ISLNK(found.st_mode):
+    status = directory.lstat()
+    if stat.S_ISLNK(status.st_mode):
         raise StateError(f"{directory} is a symbolic link: give the directory that it points to")
-    _check_owner(directory, found)
+    _check_owner(directory, status)
 
 
 def check_file(file: Path) -> None:
     """Raise StateError if a database, or a file that SQLite keeps with it, is not ours alone."""
-    for each in (file, *(file.with_name(file.name + end) for end in _COMPANIONS)):
+    for companion in (file, *(file.with_name(file.name + end) for end in _COMPANIONS)):
         try:
-            found = each.lstat()
+            status = companion.lstat()
         except FileNotFoundError:
             continue
-        if not stat.S_ISREG(found.st_mode):
-            raise StateError(f"{each} is a symbolic link, or not a file: remove it")
-        if found.st_nlink > 1:
-            raise StateError(f"{each} is also known under another name: copy it, and remove it")
-        _check_owner(each, found)
+        if not stat.S_ISREG(status.st_mode):
+            raise StateError(f"{companion} is a symbolic link, or not a file: remove it")
+        if status.st_nlink > 1:
+            raise StateError(
+                f"{companion} is also known under another name: copy it, and remove it"
+            )
+        _check_owner(companion, status)
 
 
 def create_file(file: Path) -> None:

@@ -332,7 +332,7 @@ def closed_series(notes: Notes, series: Iterable[str]) -> set[str]:
     What a closing changes is kept by row (`close_row`): the pseudonym that received it sends no
     more, and no other does less, or a server could find a device's pseudonyms by closing one.
     """
-    return {each for each in series if notes.note(f"closed {each}")}
+    return {fingerprint for fingerprint in series if notes.note(f"closed {fingerprint}")}
 
 
 def add_closed_series(notes: Notes, series: str) -> None:

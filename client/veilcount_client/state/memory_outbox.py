@@ -57,9 +57,9 @@ class MemoryOutbox:
         """Forget the values that a person withdraws: no crash loses them any more."""
         with self._lock:
             gone = [
-                each
-                for each in self._entries.items()
-                if each[1].draw.person == person and each[1].draw.series in series
+                item
+                for item in self._entries.items()
+                if item[1].draw.person == person and item[1].draw.series in series
             ]
             for number, entry in gone:
                 del self._entries[number]

@@ -180,7 +180,7 @@ class RedisState:
         ]
 
     def overdue(self, before: float, after: float, most: int) -> list[int]:
-        return [int(each) for each in self._run("overdue", float(before), float(after), most)]
+        return [int(number) for number in self._run("overdue", float(before), float(after), most)]
 
     def attempts(self) -> int:
         return int(self._run("attempts"))
@@ -230,8 +230,8 @@ class RedisState:
         self._run("keep_tokens", person.key, person.salt, *pairs)
 
     def token(self, key: bytes, pseudonym: bytes) -> bytes | None:
-        found: bytes | None = self._run("token", key, pseudonym)
-        return found
+        token: bytes | None = self._run("token", key, pseudonym)
+        return token
 
     # -- losses and notes ----------------------------------------------------------------------
 
@@ -316,8 +316,8 @@ class RedisState:
                 "the state in this Redis was written by another release of veilcount, which this"
                 " one does not read: give it another #name at the end of the URL"
             )
-        found: bytes = root
-        return found
+        root_bytes: bytes = root
+        return root_bytes
 
     def _run_once(self, name: str, *arguments: Any) -> Any:
         """Run a step that must not run twice: its result is remembered for a while."""

@@ -46,7 +46,7 @@ class SettableClock:
 
 def first_common_noon(collections: Iterable[Collection]) -> datetime:
     """Return noon of the first day on which as many of the campaigns as can be are running."""
-    campaigns = [(each.start, each.until) for each in collections]
+    campaigns = [(collection.start, collection.until) for collection in collections]
     running = {day: sum(a <= day < b for a, b in campaigns) for day, _ in campaigns}
     day = min(running, key=lambda day: (-running[day], day))
     return datetime.combine(day, time(12), UTC)

@@ -39,9 +39,9 @@ def persons(observe: Callable[[Person], None]) -> Replacement:
 
     @functools.wraps(original)
     def person(client: Client, id: object, /) -> Person:  # noqa: A002 - as the original
-        found = original(client, id)
-        observe(found)
-        return found
+        person = original(client, id)
+        observe(person)
+        return person
 
     return patch.object(Client, "person", person)
 

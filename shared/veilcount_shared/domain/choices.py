@@ -32,8 +32,8 @@ class Boolean(SingleValue):
 
     def input(self, value: object, randomness: RandomSource) -> int:
         """Return 0 or 1; anything not equal to False or True is drawn."""
-        found = _find(_BOOLEANS, value)
-        return randomness.below(2) if found is None else found
+        place = _find(_BOOLEANS, value)
+        return randomness.below(2) if place is None else place
 
     def canonical(self) -> dict[str, Any]:
         """Return the fingerprinted fields."""
@@ -88,9 +88,9 @@ class Choice(SingleValue):
 
     def input(self, value: object, randomness: RandomSource) -> int:
         """Return the label's place; an unknown label is `other`, else drawn."""
-        found = _find(self._places, value)
-        if found is not None:
-            return found
+        place = _find(self._places, value)
+        if place is not None:
+            return place
         return randomness.below(self.size) if self.other is None else self.size - 1
 
     def canonical(self) -> dict[str, Any]:

@@ -100,8 +100,8 @@ class HashedStrings(NumberedMessages):
 
 @lru_cache(maxsize=256)
 def _best(epsilon: Fraction, buckets: int) -> ProjectiveGeometry:
-    found = best_projective(buckets, exp_lower(epsilon))
-    if found is None:  # never: the geometry over two elements is always small enough
+    best = best_projective(buckets, exp_lower(epsilon))
+    if best is None:  # never: the geometry over two elements is always small enough
         raise ValueError(f"epsilon = {epsilon}: no geometry has {buckets} points")
-    _, q, t = found
+    _, q, t = best
     return ProjectiveGeometry.for_epsilon(epsilon, buckets, q, t)

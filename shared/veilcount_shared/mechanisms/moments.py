@@ -93,4 +93,4 @@ class Moments(NumberedMessages):
 @lru_cache(maxsize=16)
 def _moments(features: int) -> tuple[tuple[int, ...], ...]:
     every = range(features)
-    return tuple((each,) for each in every) + tuple(combinations_with_replacement(every, 2))
+    return tuple((feature,) for feature in every) + tuple(combinations_with_replacement(every, 2))

@@ -114,10 +114,10 @@ def _best(epsilon: Fraction) -> RangeTree:
 def _level(k: int, epsilon: Fraction) -> LevelMechanism:
     """Return the subset of one, or the plane (the first of the best) that beats its variance."""
     e = exp_lower(epsilon)
-    found = [
+    candidates = [
         (projective_variance(k, q, t, e), q, t) for q, t in projective_orders(k, e, MAX_LEVEL_CELLS)
     ]
-    if not found or min(found)[0] >= subset_variance(k, 1, e):
+    if not candidates or min(candidates)[0] >= subset_variance(k, 1, e):
         return SubsetSelection.for_epsilon(epsilon, k, 1)
-    _, q, t = min(found)
+    _, q, t = min(candidates)
     return ProjectiveGeometry.for_epsilon(epsilon, k, q, t)

@@ -96,12 +96,12 @@ def projective_variance(k: int, q: int, t: int, e: Fraction) -> Fraction:
 
 def best_projective(k: int, e: Fraction) -> tuple[Fraction, int, int] | None:
     """Return (variance, q, t): of the planes close to the least variance, the smallest."""
-    found = [(projective_variance(k, q, t, e), q, t) for q, t in projective_orders(k, e)]
-    if not found:
+    candidates = [(projective_variance(k, q, t, e), q, t) for q, t in projective_orders(k, e)]
+    if not candidates:
         return None
-    least = min(found)[0]
+    least = min(candidates)[0]
     return min(
-        (plane for plane in found if plane[0] <= VARIANCE_TOLERANCE * least),
+        (plane for plane in candidates if plane[0] <= VARIANCE_TOLERANCE * least),
         key=lambda plane: points(plane[1], plane[2]),
     )
 

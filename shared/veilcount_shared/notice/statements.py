@@ -64,7 +64,7 @@ class Notice:
         return tuple(
             NoticeText(
                 words(part.title),
-                " ".join(words(each.key, **each.values) for each in part.statements),
+                " ".join(words(statement.key, **statement.values) for statement in part.statements),
             )
             for part in self.parts
         )

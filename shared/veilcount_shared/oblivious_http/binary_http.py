@@ -28,7 +28,7 @@ class Request:
     def encode(self) -> bytes:
         """Return its bytes."""
         control = (self.method, self.scheme, self.authority, self.path)
-        head = b"".join(_text(each.encode()) for each in control)
+        head = b"".join(_text(text.encode()) for text in control)
         return _number(REQUEST) + head + _rest(self.fields, self.content)
 
     @classmethod

@@ -82,11 +82,11 @@ def extract(salt: bytes, secret: bytes) -> bytes:
 
 def expand(key: bytes, info: bytes, size: int) -> bytes:
     """HKDF-Expand [RFC 5869]."""
-    found, block = b"", b""
+    blocks, block = b"", b""
     for i in range(-(-size // HASH_BYTES)):
         block = hmac.digest(key, block + info + bytes([i + 1]), "sha256")
-        found += block
-    return found[:size]
+        blocks += block
+    return blocks[:size]
 
 
 def _shared_secret(private: X25519PrivateKey, public: bytes, context: bytes) -> bytes:

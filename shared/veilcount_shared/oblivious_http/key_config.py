@@ -28,7 +28,7 @@ class KeyConfig:
 
     def encode(self) -> bytes:
         """Return its bytes."""
-        suites = b"".join(_SUITE.pack(HKDF_SHA256, each) for each in self.aeads)
+        suites = b"".join(_SUITE.pack(HKDF_SHA256, aead) for aead in self.aeads)
         return _HEAD.pack(self.key_id, X25519, self.public, len(suites)) + suites
 
     @classmethod
@@ -48,21 +48,21 @@ class KeyConfig:
 
 def encode_configs(configs: Sequence[KeyConfig]) -> bytes:
     """Return a list of configurations, the newest first."""
-    encoded = [each.encode() for each in configs]
-    return b"".join(len(each).to_bytes(2, "big") + each for each in encoded)
+    encoded = [config.encode() for config in configs]
+    return b"".join(len(config).to_bytes(2, "big") + config for config in encoded)
 
 
 def decode_configs(raw: bytes) -> list[KeyConfig]:
     """Return the configurations of a list that can be used here; raise if there are none."""
-    found, place = [], 0
+    configs, place = [], 0
     while place < len(raw):
         size = int.from_bytes(raw[place : place + 2], "big")
         part = raw[place + 2 : place + 2 + size]
         if len(part) != size or not size:
             raise ObliviousError("keys", "the list ends inside a configuration")
-        found.append(KeyConfig.decode(part))
+        configs.append(KeyConfig.decode(part))
         place += 2 + size
-    usable = [each for each in found if each is not None]
+    usable = [config for config in configs if config is not None]
     if not usable:
         raise ObliviousError("keys", "no configuration for X25519 and HKDF-SHA256")
     return usable

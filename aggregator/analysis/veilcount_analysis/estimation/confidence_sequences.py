@@ -163,8 +163,8 @@ def mixed(exponents: Floats) -> Floats:
     """
     most = np.maximum(exponents.max(axis=-1), 0.0)
     total = np.exp(exponents - most[..., None]).sum(axis=-1) + np.exp(-most)
-    found: Floats = most + np.log(total) + LEAST
-    return found
+    log_mixture: Floats = most + np.log(total) + LEAST
+    return log_mixture
 
 
 def _bounded_ends(means: Floats, n: int, reach: tuple[Floats, Floats], alpha: float) -> Ends:

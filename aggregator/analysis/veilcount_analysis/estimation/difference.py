@@ -34,7 +34,7 @@ from .results import ESTIMANDS, MeanEstimate, ShareEstimates
 
 def correlation_of_shares(one: Estimator, two: Estimator) -> Floats:
     """Return the largest correlation of one estimate with the negated other, value by value."""
-    first, second = (np.clip(each.points, 0.0, 1.0) for each in (one, two))
+    first, second = (np.clip(estimate.points, 0.0, 1.0) for estimate in (one, two))
     covariance = np.minimum(first * second, (1 - first) * (1 - second))
     return _correlation(covariance, one, two)
 
@@ -106,13 +106,15 @@ class DifferenceEstimate:
         seen = f"{label}: {first} less {second} is {self._rendered(self.difference[place])}"
         interval = f"{100 * self.level:.4g} % interval {ends}, {self.estimand}, {self.looks.valid}"
         detectable = self._rendered(self.detectable[place]).removeprefix("+")
-        found = f"a difference of {detectable} would have been found in 4 of 5 such comparisons"
+        power_note = (
+            f"a difference of {detectable} would have been found in 4 of 5 such comparisons"
+        )
         if self.differs[place]:
             return f"{seen} ({interval}): a difference, p = {self._p(place)}."
         if self.low[place] <= 0 <= self.high[place]:
-            return f"{seen} ({interval}): not significant, the interval includes 0; {found}."
+            return f"{seen} ({interval}): not significant, the interval includes 0; {power_note}."
         among = f"among {self.family} compared values such an interval can be chance"
-        return f"{seen} ({interval}), but {among}, p = {self._p(place)}; {found}."
+        return f"{seen} ({interval}), but {among}, p = {self._p(place)}; {power_note}."
 
     def _rendered(self, number: float) -> str:
         return f"{100 * number:+.3g} points" if self.percent else f"{number:+.4g}"

@@ -51,7 +51,7 @@ class DistinctCount:
         """How many distinct hashes were added, about."""
         powers: Floats = np.exp2(-self.registers.astype(np.float64))
         empty = int(np.count_nonzero(self.registers == 0))
-        found = float(BIAS * REGISTERS**2 / powers.sum())
-        if found <= SMALL and empty:
+        raw_estimate = float(BIAS * REGISTERS**2 / powers.sum())
+        if raw_estimate <= SMALL and empty:
             return float(REGISTERS * np.log(REGISTERS / empty))
-        return found
+        return raw_estimate

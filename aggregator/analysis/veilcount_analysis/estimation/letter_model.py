@@ -48,7 +48,7 @@ class LetterModel:
 
     def _mixed(self, context: str) -> Floats:
         """Mix the contexts of all lengths, the longer ones by how often they were seen."""
-        found = np.full(len(LETTERS), 1 / len(LETTERS))
+        frequencies = np.full(len(LETTERS), 1 / len(LETTERS))
         for length in range(ORDER + 1):
             counts = self._counts.get(context[ORDER - length :])
             if counts is None:
@@ -57,5 +57,5 @@ class LetterModel:
             whole = seen.sum()
             if whole:
                 trust = whole / (whole + EVIDENCE)
-                found = trust * seen / whole + (1 - trust) * found
-        return found
+                frequencies = trust * seen / whole + (1 - trust) * frequencies
+        return frequencies

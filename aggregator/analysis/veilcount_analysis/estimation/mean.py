@@ -118,8 +118,8 @@ def anytime_mean(mechanism: MeanMechanism, domain: Number, counters: Counts) -> 
 
     def ends(alpha: float, target: IntervalTarget) -> Ends:
         bound = float(np.log(2 / alpha))
-        found = _population_ends if target.sampled else _cohort_ends
-        low, high = found(mechanism, counters, bound)
+        ends_of = _population_ends if target.sampled else _cohort_ends
+        low, high = ends_of(mechanism, counters, bound)
         start, width = float(domain.low), float(domain.high - domain.low)
         return start + width * low, start + width * high
 

@@ -36,7 +36,9 @@ class MomentFigures:
 
     def poisoned(self, fakes: float) -> Ends:
         """Return the range of the honest figures; all that is possible if one is not defined."""
-        honest = np.stack([self.function(each.numbers()) for each in _honest(self.found, fakes)])
+        honest = np.stack(
+            [self.function(moments.numbers()) for moments in _honest(self.found, fakes)]
+        )
         low, high = honest.min(axis=0), honest.max(axis=0)
         return (
             np.where(np.isnan(low), self.low, np.maximum(low, self.low)),
@@ -62,8 +64,8 @@ def _honest(found: MomentMeans, fakes: float) -> Iterator[MomentMeans]:
 
 def deviations(numbers: Numbers) -> Floats:
     """Return the standard deviation of each number; 0 where the variance is below."""
-    found: Floats = np.sqrt(np.maximum(numbers.variances, 0.0))
-    return found
+    sqrt_variances: Floats = np.sqrt(np.maximum(numbers.variances, 0.0))
+    return sqrt_variances
 
 
 def slopes(target: int) -> Function:
@@ -76,7 +78,7 @@ def slopes(target: int) -> Function:
     def defined(numbers: Numbers) -> Floats:
         others = np.arange(len(numbers.means)) != target
         varies = np.linalg.eigvalsh(numbers.covariances[others][:, others])[0] > 0
-        found = regressed(numbers)
-        return found if varies else np.full_like(found, np.nan)
+        fit = regressed(numbers)
+        return fit if varies else np.full_like(fit, np.nan)
 
     return defined

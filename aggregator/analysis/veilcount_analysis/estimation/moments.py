@@ -78,8 +78,8 @@ class MomentMeans:
         """
         pairs = list(combinations_with_replacement(range(features), 2))
         equal = [1.0 if one == two else correlation for one, two in pairs]
-        points = [0.0] * features + [each / 3 for each in equal]
-        squares = [1 / 3] * features + [each / 5 + (1 - each) / 9 for each in equal]
+        points = [0.0] * features + [product / 3 for product in equal]
+        squares = [1 / 3] * features + [product / 5 + (1 - product) / 9 for product in equal]
         spread = np.array(squares) - np.array(points) ** 2
         reports = np.full(len(points), n / len(points))
         return cls(features, reports, np.array(points), (noise + len(points) * spread) / n)
@@ -123,9 +123,9 @@ class MomentMeans:
 
     def deviations(self, level: float) -> Figures:
         """Return the standard deviations: the roots of the variances and of their ends."""
-        found = self.figures(variances, level)
-        points, low = (np.sqrt(np.maximum(each, 0.0)) for each in (found.points, found.low))
-        return Figures(points, low, np.sqrt(np.where(found.high > 0, found.high, np.nan)))
+        figures = self.figures(variances, level)
+        points, low = (np.sqrt(np.maximum(values, 0.0)) for values in (figures.points, figures.low))
+        return Figures(points, low, np.sqrt(np.where(figures.high > 0, figures.high, np.nan)))
 
     def correlations(self, level: float) -> Figures:
         """Return the correlation of each two different numbers, in the order of pairs."""
@@ -144,8 +144,10 @@ class MomentMeans:
             off: Floats = scaled - points * scale(numbers)
             return off
 
-        found = self._quotients(points, score, scale, level)
-        return Figures(*(np.clip(each, -1, 1) for each in (found.points, found.low, found.high)))
+        quotients = self._quotients(points, score, scale, level)
+        return Figures(
+            *(np.clip(bound, -1, 1) for bound in (quotients.points, quotients.low, quotients.high))
+        )
 
     def coefficients(self, target: int, level: float) -> Figures:
         """Return the coefficients of a linear regression of one number on all others."""
@@ -154,15 +156,15 @@ class MomentMeans:
         points = regression(target)(held)[:-1]
         residual = np.eye(self.features)[target]
         residual[others] = -points
-        apart = np.stack([_apart(held.covariances, others, each) for each in others.tolist()])
+        apart = np.stack([_apart(held.covariances, others, other) for other in others.tolist()])
 
         def score(numbers: Numbers) -> Floats:
-            found: Floats = apart @ numbers.covariances @ residual
-            return found
+            scores: Floats = apart @ numbers.covariances @ residual
+            return scores
 
         def scale(numbers: Numbers) -> Floats:
-            found: Floats = np.einsum("ij,jk,ik->i", apart, numbers.covariances, apart)
-            return found
+            quadratic_forms: Floats = np.einsum("ij,jk,ik->i", apart, numbers.covariances, apart)
+            return quadratic_forms
 
         return self._quotients(points, score, scale, level)
 
@@ -228,8 +230,8 @@ def correlations(numbers: Numbers) -> Floats:
     """Return the correlation of each two different numbers; NaN where one does not vary."""
     spread = _positive_deviations(numbers)
     one, two = np.triu_indices(len(spread), 1)
-    found: Floats = covariances(numbers) / (spread[one] * spread[two])
-    return found
+    quotients: Floats = covariances(numbers) / (spread[one] * spread[two])
+    return quotients
 
 
 def _positive_deviations(numbers: Numbers) -> Floats:

@@ -81,17 +81,17 @@ class HalfSupports:
         return np.where(self.shared, np.minimum(one, two), self.whole.points)
 
     def error(self, target: IntervalTarget) -> Floats:
-        return self._chosen([each.error(target) for each in (self.whole, *self.halves)])
+        return self._chosen([half.error(target) for half in (self.whole, *self.halves)])
 
     def interval(self, alpha: float, target: IntervalTarget) -> Ends:
-        ends = [each.interval(alpha, target) for each in (self.whole, *self.halves)]
+        ends = [half.interval(alpha, target) for half in (self.whole, *self.halves)]
         return self._ends(ends)
 
     def few(self, alpha: float, target: IntervalTarget) -> Bools:
         return self.whole.few(alpha, target)
 
     def poisoned(self, fakes: float) -> Ends:
-        return self._ends([each.poisoned(fakes) for each in (self.whole, *self.halves)])
+        return self._ends([half.poisoned(fakes) for half in (self.whole, *self.halves)])
 
     @property
     def supports(self) -> Counts:
@@ -159,17 +159,17 @@ def find(scores: Floats, buckets: Counts, alpha: float) -> Counts:
     both, needed = held.sum(axis=0) / sqrt(len(held)), _score(alpha)
     near = np.flatnonzero((both > needed) | (held.max(axis=0) > needed))
     held, both, buckets = held[:, near], both[near], buckets[:, near]
-    known, found = np.zeros(scores.shape, np.bool_), np.zeros(len(near), np.bool_)
+    known, matched = np.zeros(scores.shape, np.bool_), np.zeros(len(near), np.bool_)
     while True:  # until nothing new is found
         owned = np.stack([row[places] for row, places in zip(known, buckets, strict=True)])
         meets: Bools = np.logical_or.reduce(owned)
         alone = _score(_collision_level(scores, known, candidates))
         free = (both > needed) & (held.min(axis=0) > max(alone, LEAST)) & ~meets
         other = meets & (np.where(owned, -np.inf, held).max(axis=0) > needed)
-        new: Bools = (_strongest(free & ~found, both, buckets) | other) & ~found
+        new: Bools = (_strongest(free & ~matched, both, buckets) | other) & ~matched
         if not new.any():
-            return near[found]
-        found |= new
+            return near[matched]
+        matched |= new
         for row, places in zip(known, buckets, strict=True):
             row[places[new]] = True
 

@@ -82,20 +82,20 @@ class Grid:
 
 def _upright(turned: Turned) -> Turned:
     """Transform the columns, where they are."""
-    found: Turned = fft.fft(turned, axis=0, overwrite_x=True)
-    return found
+    transformed: Turned = fft.fft(turned, axis=0, overwrite_x=True)
+    return transformed
 
 
 def _sides(least: int) -> tuple[int, int]:
     """Return the sides of the smallest grid that has so many places."""
     quick = _quick()
-    found = []
+    sides = []
     for short in quick:
         long = bisect_left(quick, max(short, -(-least // short)))
         fits = (side for side in quick[long:] if gcd(short, side) == 1)
         if (side := next(fits, 0)) and side <= ASPECT * short:
-            found.append((short * side, short, side))
-    _, rows, columns = min(found)
+            sides.append((short * side, short, side))
+    _, rows, columns = min(sides)
     return rows, columns
 
 

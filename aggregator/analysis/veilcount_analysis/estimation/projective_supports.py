@@ -63,21 +63,21 @@ class Cycle:
         common = int(cells.min())
         error = ERROR * np.log2(len(cells)) * np.sqrt(2 * self.owned)  # the repeated ones too
         if error * _norm(cells, common) < 1 / 4:
-            found = self._rounded(lambda at: cells[at] - common, wanted)
+            total = self._rounded(lambda at: cells[at] - common, wanted)
         else:
-            found = self._rounded(lambda at: (cells[at] - common) & MASK, wanted)
-            found += self.supports((cells - common) >> DIGIT, wanted) << DIGIT
-        found += common * self.owned
-        return found
+            total = self._rounded(lambda at: (cells[at] - common) & MASK, wanted)
+            total += self.supports((cells - common) >> DIGIT, wanted) << DIGIT
+        total += common * self.owned
+        return total
 
     def _rounded(self, take: Callable[[Numbers], Counts], wanted: range) -> Counts:
         """Multiply the transforms."""
         turned = self.grid.transform(lambda places: take(self.hyperplanes[places]))
         turned *= self.meets
         supports = np.empty(len(wanted) + 1, np.int64)  # the last: of points that are not wanted
-        for places, found in self.grid.line(turned):
+        for places, line in self.grid.line(turned):
             at = (self.points[places] - np.int32(wanted.start)).view(np.uint32)  # never below 0
-            supports[np.minimum(at, len(wanted))] = np.rint(found)
+            supports[np.minimum(at, len(wanted))] = np.rint(line)
         return supports[:-1]
 
 
@@ -106,7 +106,7 @@ def _made(q: int, t: int) -> Cycle:
     return Cycle(
         points(q, t - 1),
         _numbers(gf, v, lambda block: _coordinates(gf, low, first[block.start : block.stop + t])),
-        _numbers(gf, v, lambda block: [each[block] for each in backwards]),
+        _numbers(gf, v, lambda block: [backward[block] for backward in backwards]),
         grid,
         meets,
     )
@@ -133,11 +133,11 @@ def _first_coordinates(gf: FiniteField, low: list[int], count: int) -> Elements:
 
 def _numbers(gf: FiniteField, v: int, take: Callable[[slice], list[Elements]]) -> Numbers:
     """Return the numbers of v vectors; `take` gives the coordinates of a block of them."""
-    found = np.empty(v, np.int32)
+    positions = np.empty(v, np.int32)
     for start in range(0, v, BLOCK):
         block = slice(start, min(start + BLOCK, v))
-        found[block] = numbers(gf, take(block))
-    return found
+        positions[block] = numbers(gf, take(block))
+    return positions
 
 
 def _coordinates(gf: FiniteField, low: list[int], first: Elements) -> list[Elements]:
@@ -246,8 +246,8 @@ def supports(
     """Return how many reported hyperplanes hold each input, or each of those at `places`."""
     if places is not None and _cheaper(counters, places):
         return _cell_by_cell(mechanism, counters, places)
-    found = cycle(mechanism.q, mechanism.t).supports(counters, range(mechanism.k))
-    return found if places is None else found[places]
+    support_counts = cycle(mechanism.q, mechanism.t).supports(counters, range(mechanism.k))
+    return support_counts if places is None else support_counts[places]
 
 
 def unused_supports(mechanism: ProjectiveGeometry, counters: Counts) -> Counts:
@@ -272,11 +272,11 @@ def _cheaper(counters: Counts, places: Counts) -> bool:
 
 
 def _cell_by_cell(mechanism: ProjectiveGeometry, counters: Counts, places: Counts) -> Counts:
-    found = np.zeros(len(places), np.int64)
+    support_counts = np.zeros(len(places), np.int64)
     cells = np.flatnonzero(counters)
     for first in range(0, len(cells), BLOCK):
         block = cells[first : first + BLOCK]
         hyperplanes = vectors(mechanism.q, mechanism.t, block)
         for row, x in enumerate(places):
-            found[row] += counters[block][meets(mechanism, hyperplanes, int(x))].sum()
-    return found
+            support_counts[row] += counters[block][meets(mechanism, hyperplanes, int(x))].sum()
+    return support_counts

@@ -150,12 +150,12 @@ class CellSums:
         """Return the counts of groups of inputs."""
         n, response = int(counters.sum()), ResponseDistribution.from_mechanism(mechanism)
         rows = []
-        for each in groups:
-            count = points_held(mechanism, each)
+        for group in groups:
+            count = points_held(mechanism, group)
             square = float(counters @ count.astype(np.float64) ** 2) / n
             mean = int(counters @ count) / n
             rows.append(
-                (len(each), mean, square, count.min(), count.max(), _spread(mechanism, each))
+                (len(group), mean, square, count.min(), count.max(), _spread(mechanism, group))
             )
         sizes, means, squares, least, most, floor = np.array(rows, np.float64).T
         return cls(n, sizes, means, squares, least, most, response, floor)
@@ -224,7 +224,7 @@ def margin(domain: Cross, part: str | None = None) -> Mapping[Label, Counts]:
     if part not in names:
         raise ValueError(f"{part!r} is no attribute: {', '.join(filter(None, names))}")
     place = names.index(part)
-    below = int(np.prod([each.size for each in domain.parts[place + 1 :]], dtype=np.int64))
+    below = int(np.prod([part.size for part in domain.parts[place + 1 :]], dtype=np.int64))
     labels = domain.parts[place].labels
     digits = np.arange(domain.size) // below % len(labels)
     return {label: np.flatnonzero(digits == digit) for digit, label in enumerate(labels)}

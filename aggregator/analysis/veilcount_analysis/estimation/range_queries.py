@@ -70,8 +70,8 @@ class TreeReports:
         )[:, 0]
         if not self.counters.any():
             return RangeShare(above, below, None, 0.0, 1.0, ESTIMANDS[self.target])
-        found = self.read(np.stack([parts, parts == 1, parts > 0]))
-        share, low, high = float(found.value[0]), float(found.low[1]), float(found.high[2])
+        figures = self.read(np.stack([parts, parts == 1, parts > 0]))
+        share, low, high = float(figures.value[0]), float(figures.low[1]), float(figures.high[2])
         evidence = WeightedEstimator(self.counters, parts[np.newaxis] @ self.weights, 0.0)
         return RangeShare(above, below, share, low, high, ESTIMANDS[self.target], evidence)
 
@@ -95,7 +95,7 @@ class RangeEstimator(BucketHistogram):
     @classmethod
     def extend(cls, histogram: BucketHistogram, reports: TreeReports) -> RangeEstimator:
         """Return a histogram together with the reports that shares of ranges are read from."""
-        known = {each.name: getattr(histogram, each.name) for each in fields(histogram)}
+        known = {field_.name: getattr(histogram, field_.name) for field_ in fields(histogram)}
         return cls(**known, reports=reports)
 
     def between(self, above: float, below: float) -> RangeShare:
@@ -125,14 +125,14 @@ def estimate_ranges(
         return RangeEstimator.extend(empty_histogram(domain, level, target), reports)
     below = reports.read(np.tri(BUCKETS - 1, BUCKETS), figures=BUCKETS - 1)
     share = np.clip(isotonic(below.value), 0, 1)
-    found = histogram(
+    estimate = histogram(
         level,
         target,
         frequency=weights @ (counters / n),
         curve=Cdf.between(domain, share, below.low, below.high, GUARANTEED),
         evidence=tree_mean(weights, domain, counters),
     )
-    return RangeEstimator.extend(found, reports)
+    return RangeEstimator.extend(estimate, reports)
 
 
 def tree_mean(weights: Floats, domain: Number, counters: Counters) -> WeightedEstimator:

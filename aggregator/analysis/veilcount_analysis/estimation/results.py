@@ -64,9 +64,9 @@ def denoised(shares: Floats, error: float) -> Floats:
     for _ in range(ROUNDS if len(places) else 0):
         posterior = _posterior(likelihood, prior)
         prior = counts @ posterior
-    found = shares.copy()
-    found[noisy] = error * (_posterior(likelihood, prior) @ true)[binned]
-    return found
+    clipped = shares.copy()
+    clipped[noisy] = error * (_posterior(likelihood, prior) @ true)[binned]
+    return clipped
 
 
 def _posterior(likelihood: Floats, prior: Floats) -> Floats:

@@ -54,7 +54,7 @@ class Smoother:
 
     def smooth(self, estimates: Floats) -> tuple[Floats, Floats]:
         """Return smoothed rows, which are linear in the estimates, and their standard errors."""
-        states = [(each.mean, each.covariance) for each in self._filter(_centred(estimates))]
+        states = [(state.mean, state.covariance) for state in self._filter(_centred(estimates))]
         figures, errors = np.empty(estimates.shape), np.empty(estimates.shape)
         later = states[-1]
         for time in reversed(range(len(states))):

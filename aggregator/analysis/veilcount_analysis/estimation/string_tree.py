@@ -35,10 +35,10 @@ class Beginnings:
 
     def extended(self, letters: int, model: LetterModel) -> Beginnings:
         """Return what follows by so many letters; what has ended stays as it is."""
-        found = self
+        beginnings = self
         for _ in range(letters):
-            found = found._by_one(model)
-        return found
+            beginnings = beginnings._by_one(model)
+        return beginnings
 
     def _by_one(self, model: LetterModel) -> Beginnings:
         texts: list[str] = []
@@ -68,17 +68,17 @@ def discover(
     lengths: Sequence[int], scores: Scores, model: LetterModel, expected: float
 ) -> list[str]:
     """Return the strings found, the highest score first; by chance alone `expected` at most."""
-    found, before = Beginnings([""], np.zeros(1)), 0
+    beginnings, before = Beginnings([""], np.zeros(1)), 0
     for part, length in enumerate(lengths):
-        found = found.extended(length - before, model)
-        texts = [text.removesuffix(END) for text in found.texts]
+        beginnings = beginnings.extended(length - before, model)
+        texts = [text.removesuffix(END) for text in beginnings.texts]
         allowed = expected if length == lengths[-1] else EARLY
-        shares = np.exp(found.likely - special.logsumexp(found.likely))
+        shares = np.exp(beginnings.likely - special.logsumexp(beginnings.likely))
         needed = -special.ndtri(np.minimum(MOST_LIKELY, allowed * shares))
         held = scores(part, texts)
         passed = np.flatnonzero(held > needed)
         if not len(passed):
             return []
         order = np.argsort(-held[passed] / needed[passed], kind="stable")
-        found, before = found.rows(passed[order][:KEPT]), length
-    return [text.removesuffix(END) for text in found.texts if not text.endswith(" ")]
+        beginnings, before = beginnings.rows(passed[order][:KEPT]), length
+    return [text.removesuffix(END) for text in beginnings.texts if not text.endswith(" ")]

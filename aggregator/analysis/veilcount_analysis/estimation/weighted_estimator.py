@@ -112,8 +112,8 @@ class WeightedEstimator:
 
     def interval(self, alpha: float, target: IntervalTarget) -> Ends:
         fixed = None if target.sampled else np.array([self.fixed])
-        found = weighted_figures(self.weights, self.counters, alpha, fixed)
-        return self._scaled(found.low), self._scaled(found.high)
+        figures = weighted_figures(self.weights, self.counters, alpha, fixed)
+        return self._scaled(figures.low), self._scaled(figures.high)
 
     def few(self, _alpha: float, target: IntervalTarget) -> Bools:
         """Whether one report still moves the figure by too much for the normal."""

@@ -37,21 +37,21 @@ class Candidates:
         """Return candidates; `unreadable` are those that no device can report."""
         known: dict[str, None] = {}
         unreadable = []
-        for each in texts:
-            text = normalized(each)
+        for candidate in texts:
+            text = normalized(candidate)
             if text is None:
-                unreadable.append(each)
+                unreadable.append(candidate)
             else:
                 known[text] = None
-        found = tuple(known)
+        candidates = tuple(known)
         last = domain.prefixes[-1] if domain.prefixes else 0
         bits = domain.bucket_bits if domain.prefixes else HALVES * domain.bucket_bits
-        hashes = np.empty(len(found), np.uint64)
-        for begin in range(0, len(found), BLOCK):
-            part = found[begin : begin + BLOCK]
+        hashes = np.empty(len(candidates), np.uint64)
+        for begin in range(0, len(candidates), BLOCK):
+            part = candidates[begin : begin + BLOCK]
             digests = b"".join(domain.digest(text, last)[:8] for text in part)
             hashes[begin : begin + len(part)] = np.frombuffer(digests, ">u8")
-        return cls(found, hashes, bits, tuple(unreadable))
+        return cls(candidates, hashes, bits, tuple(unreadable))
 
     @property
     def places(self) -> Counts:
@@ -93,11 +93,11 @@ def discovered(
         length = domain.prefixes[part]
         digests = b"".join(domain.digest(text, length)[:8] for text in texts)
         buckets = np.frombuffer(digests, ">u8") >> np.uint64(64 - domain.bucket_bits)
-        found: Floats = read.scores[part, buckets.astype(np.int64)]
-        return found
+        scores: Floats = read.scores[part, buckets.astype(np.int64)]
+        return scores
 
-    found = discover(domain.prefixes, scores, LetterModel(dictionary), expected)
-    named = Candidates.from_texts(domain, found)
+    strings = discover(domain.prefixes, scores, LetterModel(dictionary), expected)
+    named = Candidates.from_texts(domain, strings)
     order = read.falling([named.places])
     texts = tuple(named.texts[place] for place in order.tolist())
     return Candidates(texts, named.hashes[order], named.place_bits)

@@ -67,5 +67,5 @@ class DistributionHandler(WindowHandler[DistributionMechanism]):
 
 def buckets(points: Ints) -> Ints:
     """Return the bucket of each point of the grid; the upper end belongs to the last."""
-    found: Ints = np.minimum(points >> GRID_BITS - BUCKET_BITS, BUCKETS - 1)
-    return found
+    bucket_numbers: Ints = np.minimum(points >> GRID_BITS - BUCKET_BITS, BUCKETS - 1)
+    return bucket_numbers

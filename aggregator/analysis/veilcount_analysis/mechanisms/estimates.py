@@ -143,8 +143,8 @@ def _found_strings(
     handler, named = open_handler(collection), Candidates.from_texts(open_domain(collection), texts)
     if not handler.report_count(counters):
         return _no_reports(0, terms.level)
-    found = found_places(collection, counters, named, chance(len(named.texts)))
-    return estimate_frequencies(handler.evidence(counters, named.places[found]), terms, found)
+    places = found_places(collection, counters, named, chance(len(named.texts)))
+    return estimate_frequencies(handler.evidence(counters, named.places[places]), terms, places)
 
 
 def estimate_sums(
@@ -161,9 +161,9 @@ def estimate_sums(
     if not handler.report_count(counters):
         return _no_reports(len(groups), level)
     whole = None if within is None else np.unique(within)
-    chosen = [np.unique(each) for each in groups]
+    chosen = [np.unique(group) for group in groups]
     if whole is not None:
-        chosen = [np.intersect1d(each, whole) for each in chosen]
+        chosen = [np.intersect1d(group, whole) for group in chosen]
     evidence = handler.group_sums(counters, chosen)
     estimand = ESTIMANDS[terms.target]
     if whole is not None:

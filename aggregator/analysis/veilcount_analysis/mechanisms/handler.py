@@ -97,8 +97,8 @@ class MechanismHandler(ABC, Generic[M]):
 
     def increments(self, rows: Packed) -> tuple[list[int], list[int]]:
         """Return the places of the counters that messages add to, and what they add to each."""
-        found = Counter(numbers(rows).tolist())
-        return list(found), list(found.values())
+        counts = Counter(numbers(rows).tolist())
+        return list(counts), list(counts.values())
 
     def report_count(self, counters: Counts) -> int:
         """Return how many reports the counters count."""

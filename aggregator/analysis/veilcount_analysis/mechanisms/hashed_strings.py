@@ -56,10 +56,10 @@ class HashedStringsHandler(ShareHandler[HashedStrings]):
 
     def bucket_supports(self, counters: Counts) -> Counts:
         """Return how many reports support each bucket of each part."""
-        found = np.empty((self.mechanism.parts, self.mechanism.k), np.int64)
-        for row, part in zip(found, self.parts(counters), strict=True):
+        supports = np.empty((self.mechanism.parts, self.mechanism.k), np.int64)
+        for row, part in zip(supports, self.parts(counters), strict=True):
             row[:] = self._geometry.supports(part)
-        return found
+        return supports
 
     def evidence(self, counters: Counts, places: Counts) -> HalfSupports | PartSupports:
         """Return that of pairs of buckets; of beginnings, that of buckets of the last part."""

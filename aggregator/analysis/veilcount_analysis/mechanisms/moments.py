@@ -57,7 +57,9 @@ class MomentsHandler(MechanismHandler[Moments]):
         """Return moment and start of each device, from the points of its features as one number."""
         features = range(self.mechanism.features)
         whole = np.asarray(points, object)
-        digits = [np.array([self.mechanism.digit(x, each) for x in whole]) for each in features]
+        digits = [
+            np.array([self.mechanism.digit(x, feature) for x in whole]) for feature in features
+        ]
         return self.draw_moments(np.stack(digits, axis=1), generator)
 
     def draw_moments(self, points: NDArray[Any], generator: Generator) -> Ints:

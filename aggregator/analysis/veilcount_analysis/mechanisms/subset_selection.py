@@ -104,11 +104,11 @@ class SubsetSelectionHandler(ShareHandler[SubsetSelection]):
             tuple(
                 SupportCounts(
                     n,
-                    counters[each].sum(keepdims=True),
-                    group_response(self.mechanism, len(each)),
+                    counters[group].sum(keepdims=True),
+                    group_response(self.mechanism, len(group)),
                     1,
                 )
-                for each in groups
+                for group in groups
             )
         )
 

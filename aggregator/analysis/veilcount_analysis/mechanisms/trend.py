@@ -30,17 +30,17 @@ class TrendHandler(MechanismHandler[TrendMechanism]):
 
     def evidence(self, period: int, counters: CountersOfPeriod) -> TrendEstimator | None:
         """Return the estimator after a period; None where an interval has no reports."""
-        found = [
+        tallies = [
             counters(_last(level, interval)).reshape(-1, 2)[level]
             for level, interval in self.mechanism.cover(period + 1)
         ]
-        rises, reports = np.array([(each[1], each.sum()) for each in found]).T
+        rises, reports = np.array([(counts[1], counts.sum()) for counts in tallies]).T
         return TrendEstimator(float(self.mechanism.gap), rises, reports) if reports.all() else None
 
     def noise_variance(self) -> float:
         """Return that of a share near 0, averaged over the periods."""
         periods = range(1, self.mechanism.periods + 1)
-        return sum(float(self.mechanism.variance(each)) for each in periods) / len(periods)
+        return sum(float(self.mechanism.variance(period)) for period in periods) / len(periods)
 
     def reach(self) -> tuple[float, float]:
         most = self.mechanism.levels / float(self.mechanism.gap)

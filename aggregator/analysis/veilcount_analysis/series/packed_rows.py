@@ -15,10 +15,10 @@ Packed = NDArray[np.uint8]
 
 def numbers(rows: Packed) -> NDArray[np.int64]:
     """Return rows of at most seven bytes as numbers."""
-    found = rows[:, 0].astype(np.int64)
+    row_numbers = rows[:, 0].astype(np.int64)
     for column in rows.T[1:]:
-        found = found << 8 | column
-    return found
+        row_numbers = row_numbers << 8 | column
+    return row_numbers
 
 
 def rows_from_numbers(values: NDArray[np.int64], width: int) -> Packed:

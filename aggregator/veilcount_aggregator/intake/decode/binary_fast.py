@@ -64,7 +64,7 @@ def _parse_head(body: bytes) -> _Head | None:
     losses_at = _HEAD.size + count * _SERIES[version].size
     if len(body) < losses_at + _REPORTS.size:
         return None
-    series = [_Series(*each) for each in _SERIES[version].iter_unpack(body[_HEAD.size : losses_at])]
+    series = [_Series(*row) for row in _SERIES[version].iter_unpack(body[_HEAD.size : losses_at])]
     losses, reports = _REPORTS.unpack_from(body, losses_at)
     if losses or not 1 <= reports <= MAX_REPORTS or not _sound(series, version):
         return None
@@ -84,8 +84,8 @@ def decode_packed_fast(body: bytes) -> DecodedBody | None:
         return None
     if len(head.series) == 1:
         return decode_alike([body])
-    found = _all_columns(body, head)
-    return None if found is None else DecodedBody(head.reports, found, test=head.test)
+    columns = _all_columns(body, head)
+    return None if columns is None else DecodedBody(head.reports, columns, test=head.test)
 
 
 def decode_alike(bodies: Sequence[bytes]) -> DecodedBody | None:
@@ -112,13 +112,16 @@ def decode_alike(bodies: Sequence[bytes]) -> DecodedBody | None:
 
 def _sound(series: Sequence[_Series], version: int) -> bool:
     """Whether all widths are possible, and no series stands there twice."""
-    widths, tokens = [each.width for each in series], {each.token for each in series}
+    widths, tokens = (
+        [one_series.width for one_series in series],
+        {one_series.token for one_series in series},
+    )
     return (
         min(widths) >= 1
         and max(widths) <= MAX_MESSAGE
         and tokens.issubset(_TOKENS[version])
         and any(tokens) == (version == TOKEN_VERSION)
-        and len({each.name for each in series}) == len(series)
+        and len({one_series.name for one_series in series}) == len(series)
     )
 
 

@@ -75,7 +75,7 @@ def decode_group(bodies: Sequence[RequestBody], *, takes_tests: bool) -> Decoded
         else:
             parts.append(part)
     starts = _starts(len(bodies), parts)
-    columns = [each for part in parts for each in _placed(part, starts)]
+    columns = [column for part in parts for column in _placed(part, starts)]
     losses = [part.decoded.losses for part in parts if part.decoded.losses is not None]
     return DecodedGroup(starts, columns, losses, errors)
 

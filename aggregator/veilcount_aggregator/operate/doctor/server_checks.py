@@ -83,7 +83,7 @@ def examine_server(url: str, key: str, clock: Callable[[], datetime]) -> Iterato
     probe = ServerProbe(url, key, clock)
     first = list(examine(TARGET, {"responds": _responds}, probe))
     yield from first
-    if any(each.state is Severity.WRONG for each in first):
+    if any(finding.state is Severity.WRONG for finding in first):
         return
     yield from examine(TARGET, FIRST | (TLS if probe.secure else {}) | PROXIED, probe)
     if key:

@@ -15,14 +15,14 @@ _LABEL = re.compile(r'(\w+)="([^"]*)"')
 
 def read_metrics(text: str) -> VerdictTotals:
     """Return the totals in the metrics of a running server."""
-    found: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    totals: defaultdict[str, Counter[str]] = defaultdict(Counter)
     requests = unkeyed = 0
     for name, labelled, number in _LINE.findall(text):
         labels, times = dict(_LABEL.findall(labelled)), int(float(number))
         if name == "verdicts":
-            found[labels["collection"]][labels["verdict"]] += times
+            totals[labels["collection"]][labels["verdict"]] += times
         elif name == "requests" and labels["endpoint"] == REPORTS:
             requests += times
         elif name == "refused" and labels["problem"] == NO_KEY:
             unkeyed += times
-    return VerdictTotals(found, requests, unkeyed)
+    return VerdictTotals(totals, requests, unkeyed)

@@ -127,7 +127,7 @@ class RuleTable(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
         def check(aggregator: RunningAggregator, _: float) -> RuleFinding:
             series = aggregator.get(path, {})["series"][0]
-            touched = [each for each in series["periods"] if Fraction(each["spent"])]
+            touched = [period for period in series["periods"] if Fraction(period["spent"])]
             if not touched:
                 return RuleFinding(fires=False, text=f"{self.collection}: nothing is spent")
             newest = touched[-1]
@@ -140,10 +140,10 @@ class RuleTable(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
         return check
 
     def _seconds(self, written: str) -> float:
-        found = _DURATION.fullmatch(written.strip())
-        if not found:
+        match = _DURATION.fullmatch(written.strip())
+        if not match:
             raise self._wrong("silent", written, "give a time such as 30m, 6h or 2d")
-        return int(found[1]) * UNITS[found[2]]
+        return int(match[1]) * UNITS[match[2]]
 
     def _wrong(self, name: str, value: object, fix: str) -> SettingsError:
         return SettingsError(f"{name} of rule {self.name!r}", str(value), fix)

@@ -109,18 +109,18 @@ class NodeConfig:
 def read_configs(servers: Sequence[RedisNode]) -> list[NodeConfig]:
     """Read the state and settings of servers at once; those that do not answer are left out."""
     words = [*(("INFO", section) for section in _SECTIONS), ("CONFIG", "GET", *SETTINGS)]
-    answers = execute_each([(server, each) for server in servers for each in words], Wait.PROBE)
+    answers = execute_each([(server, word) for server in servers for word in words], Wait.PROBE)
     by_server = [answers[at : at + len(words)] for at in range(0, len(answers), len(words))]
     return [
-        _node(server, found)
-        for server, found in zip(servers, by_server, strict=True)
-        if not any(isinstance(answer, StoreError) for answer in found)
+        _node(server, settings)
+        for server, settings in zip(servers, by_server, strict=True)
+        if not any(isinstance(answer, StoreError) for answer in settings)
     ]
 
 
 def _node(server: RedisNode, answers: Sequence[Any]) -> NodeConfig:
     *sections, settings = answers
-    info = parse_info(b"\n".join(each for each in sections if isinstance(each, bytes)))
+    info = parse_info(b"\n".join(section for section in sections if isinstance(section, bytes)))
     refuse_old(server, info)
     return NodeConfig(server, info, settings_of(settings), tuple(_replicas(info)))
 

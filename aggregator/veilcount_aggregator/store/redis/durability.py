@@ -86,9 +86,9 @@ class DurabilityMonitor:
         """Examine the servers that answer; refuse those whose settings are wrong."""
         with self._lock:
             self._judge(read_configs(self._servers.reachable()))
-        for each in self.found.weaknesses:
-            if each.blocks and not each.passing:
-                raise StoreUnfit(str(each))
+        for weakness in self.found.weaknesses:
+            if weakness.blocks and not weakness.passing:
+                raise StoreUnfit(str(weakness))
 
     def look(self) -> Durability:
         """Examine the servers that answer; return what is known of all."""
@@ -157,7 +157,9 @@ class DurabilityMonitor:
         self.has_waitaof = address.durable and all(node.has_waitaof for node in nodes)
         self._look_at_replicas(nodes)
         self._count_incomplete(nodes)
-        found = [(node.server.host, each) for node in nodes for each in self._weaknesses(node)]
+        found = [
+            (node.server.host, weakness) for node in nodes for weakness in self._weaknesses(node)
+        ]
         blocking: dict[Host, Weakness] = {}
         for host, each in found:
             if each.blocks:
@@ -247,8 +249,10 @@ class DurabilityMonitor:
         if hosts:
             # Side by side: health waits for this, and replicas that hang would add up.
             with ThreadPoolExecutor(MOST_REPLICAS_AT_ONCE) as pool:
-                found = pool.map(lambda host: tuple(self._replica_weaknesses(host)), hosts)
-                self._of_replicas = dict(zip(hosts, found, strict=True))
+                weaknesses_by_host = pool.map(
+                    lambda host: tuple(self._replica_weaknesses(host)), hosts
+                )
+                self._of_replicas = dict(zip(hosts, weaknesses_by_host, strict=True))
         else:
             self._of_replicas = {}
         self._replicas_looked = self._seconds()
@@ -260,10 +264,10 @@ class DurabilityMonitor:
         for node in read_configs([server]):  # none: not to be reached from here, or by this user
             if node.settings is None:
                 return
-            for each in weak_settings(server, node.settings, durable=address.durable):
+            for weak_setting in weak_settings(server, node.settings, durable=address.durable):
                 yield Weakness(
-                    f"a replica has {each.what} once it is promoted",
-                    each.where,
-                    each.fix,
+                    f"a replica has {weak_setting.what} once it is promoted",
+                    weak_setting.where,
+                    weak_setting.fix,
                     blocks=address.replicas > 0,
                 )

@@ -118,9 +118,9 @@ class DurableWriter:
         replies = iter(self._servers.execute_once(list(chain(*sent_by_server)), wait))
         answers: list[Any] = [None] * len(commands)
         for (host, places), sent in zip(groups.items(), sent_by_server, strict=True):
-            found = list(islice(replies, len(sent)))
-            refused = self._refused(sent, found) or self._moved(sent[-1], host)
-            paired = zip(sent, found, strict=True)
+            confirmed = list(islice(replies, len(sent)))
+            refused = self._refused(sent, confirmed) or self._moved(sent[-1], host)
+            paired = zip(sent, confirmed, strict=True)
             writes = (answer for command, answer in paired if not command.confirms)
             for at, answer in zip(places, writes, strict=True):
                 answers[at] = self._of_group(commands[at], host, answer, refused)

@@ -68,7 +68,7 @@ class EpochBatch:
             reports.series.most,
             bitmap_bytes(reports.series.bits),
             (-(-self.sheet.row_limits[chosen] // shards)).tolist(),
-            [[each.hour, each.source, -(-each.limit // shards)] for each in self.sheet.quotas],
+            [[quota.hour, quota.source, -(-quota.limit // shards)] for quota in self.sheet.quotas],
             self.sheet.charged[chosen].tolist(),
             raw(self.sheet.names.fields[chosen].tobytes()),
             self.sheet.names.places[chosen].tolist(),
@@ -145,9 +145,9 @@ class ShardCommit:
 def group_by_value(column: Numbers | Codes, chosen: Chosen) -> Iterator[tuple[int, Chosen]]:
     """Return the chosen places by what stands there, in their order."""
     numbers = column[chosen]
-    found = set(numbers.tolist())
-    if len(found) == 1:  # nearly always
-        yield found.pop(), chosen
+    values = set(numbers.tolist())
+    if len(values) == 1:  # nearly always
+        yield values.pop(), chosen
         return
-    for number in sorted(found):
+    for number in sorted(values):
         yield number, chosen[numbers == number]

@@ -99,9 +99,9 @@ def spread_bases(name: bytes, count_of: int) -> tuple[bytes, ...]:
     Masters have equal ranges of slots by default, so that shards are spread over them evenly.
     """
     prefix = name + b"." if name else b""
-    found = []
+    bases = []
     for number in range(count_of):
         slots = range(SLOTS * number // count_of, SLOTS * (number + 1) // count_of)
         tried = (b"veilcount:{%b%d.%d}" % (prefix, number, at) for at in count())
-        found.append(next(base for base in tried if key_slot(base) in slots))
-    return tuple(found)
+        bases.append(next(base for base in tried if key_slot(base) in slots))
+    return tuple(bases)

@@ -84,12 +84,12 @@ def _by_series(group: Sequence[SeriesReports]) -> Mapping[str, list[int]]:
 def _sheet(identity: StoreIdentity, group: Sequence[SeriesReports]) -> SeriesBatch:
     reports = concatenate_reports(group)
     row_limits = np.repeat(
-        [each.new_pseudonym_limit for each in group], [len(each) for each in group]
+        [part.new_pseudonym_limit for part in group], [len(part) for part in group]
     )
     names = identity.permutation.apply(reports.rows)
-    quotas = list(dict.fromkeys(each.quota for each in group if each.quota is not None))
-    numbers = [0 if each.quota is None else 1 + quotas.index(each.quota) for each in group]
-    charged = np.repeat(numbers, [len(each) for each in group])
+    quotas = list(dict.fromkeys(part.quota for part in group if part.quota is not None))
+    numbers = [0 if part.quota is None else 1 + quotas.index(part.quota) for part in group]
+    charged = np.repeat(numbers, [len(part) for part in group])
     return SeriesBatch(reports, row_limits, quotas, charged, names, reports.default_verdicts.copy())
 
 

@@ -126,12 +126,12 @@ class ShardReader:
 
     def spend_histograms(self, fingerprint: str, most: int) -> dict[int, Counters]:
         """Return per epoch how many rows have spent 1, 2, .. so many slots, or more."""
-        found: dict[int, Counters] = {}
+        histograms: dict[int, Counters] = {}
         epochs = map(str, self.epochs(fingerprint))
         for epoch, held in self._strings("spent", fingerprint, list(epochs), most):
-            total = found.get(int(epoch), np.zeros(most, np.int64))
-            found[int(epoch)] = add_padded(total, held)
-        return found
+            total = histograms.get(int(epoch), np.zeros(most, np.int64))
+            histograms[int(epoch)] = add_padded(total, held)
+        return histograms
 
     def epochs(self, fingerprint: str) -> list[int]:
         """Return the epochs that have rows, or had."""
@@ -172,8 +172,10 @@ class ShardReader:
 
     def series(self) -> list[str]:
         """Return the fingerprints of which there is anything."""
-        found = {each for answer in self._each("SMEMBERS", "series") for each in answer}
-        return sorted(each.decode() for each in found)
+        fingerprints = {
+            fingerprint for answer in self._each("SMEMBERS", "series") for fingerprint in answer
+        }
+        return sorted(fingerprint.decode() for fingerprint in fingerprints)
 
     def _each(self, command: str, *words: str) -> list[list[bytes]]:
         commands = [
@@ -194,8 +196,8 @@ class ShardReader:
     ) -> Iterator[tuple[str, Counters]]:
         """Return the numbers of each name in each shard, some at a time, where there are any."""
         commands = [
-            (each, Command(base, ("GET", figure_key(base, kind, fingerprint, each))))
-            for each in names
+            (name, Command(base, ("GET", figure_key(base, kind, fingerprint, name))))
+            for name in names
             for base in self._identity.bases
         ]
         step = max(1, AT_ONCE // max(1, size))
@@ -208,11 +210,11 @@ class ShardReader:
 
     def _add_pages(self, fingerprint: str, cells: Sequence[str], total: Counters) -> Counters:
         """Return a total with the pages of these cells added; it grows as far as they reach."""
-        found = list(self._found(fingerprint, cells))
-        reach = max((int(numbers[-1]) + 1 for _, _, numbers in found), default=0)
+        stored_pages = list(self._found(fingerprint, cells))
+        reach = max((int(numbers[-1]) + 1 for _, _, numbers in stored_pages), default=0)
         grown = np.zeros(max(len(total), reach * PAGE), np.int64)
         grown[: len(total)] = total
-        calls = list(_calls(fingerprint, found))
+        calls = list(_calls(fingerprint, stored_pages))
         for first in range(0, len(calls), CALLS):
             some = calls[first : first + CALLS]
             answers = self._servers.execute_all([command for command, _ in some])

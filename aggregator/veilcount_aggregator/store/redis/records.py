@@ -81,8 +81,8 @@ class RedisRecords:
         id. It is called by key: no server answers for a slot that has moved away.
         """
         words = call("incarnation", RECORDS_BASE)
-        found: bytes = self._servers.execute_one(Command(RECORDS_BASE, words))
-        return found.decode()
+        value: bytes = self._servers.execute_one(Command(RECORDS_BASE, words))
+        return value.decode()
 
     def replicate(self, kinds: Sequence[str]) -> None:
         if not self._servers.address.cluster:
@@ -139,10 +139,10 @@ def read_copy(servers: ShardClient) -> tuple[int, CopyContent]:
     answers = servers.execute_each(
         [Command(base, ("HMGET", base, *FIELDS)) for base in copy_bases()], Wait.COMMIT
     )
-    found = [answer for answer in answers if not isinstance(answer, StoreError) and answer[0]]
-    if not found:
+    copies = [answer for answer in answers if not isinstance(answer, StoreError) and answer[0]]
+    if not copies:
         raise StoreUnavailable("neither the records nor a copy of them can be read")
-    newest: Sequence[Any] = max(found, key=lambda answer: int(answer[1]))
+    newest: Sequence[Any] = max(copies, key=lambda answer: int(answer[1]))
     return int(newest[1]), msgspec.msgpack.decode(newest[3], type=CopyContent)
 
 
@@ -150,16 +150,18 @@ def _write_copies(
     servers: ShardClient, identity: StoreIdentity, generation: int, records: Mapping[str, Records]
 ) -> None:
     """Bring each master's copy up to date, as far as masters answer."""
-    content = CopyContent(identity.fields(), {kind: dict(found) for kind, found in records.items()})
+    content = CopyContent(
+        identity.fields(), {kind: dict(answers) for kind, answers in records.items()}
+    )
     encoded = msgspec.msgpack.encode(content)
     digest = hashlib.sha256(encoded).hexdigest().encode()
-    found = servers.execute_each(
+    answers = servers.execute_each(
         [Command(base, ("HMGET", base, *FIELDS[:3])) for base in copy_bases()], Wait.PROBE
     )
     wanted = _one_per_master(servers)
     marks = [identity.store, b"%d" % generation, digest]
     commands = []
-    for base, answer in zip(copy_bases(), found, strict=True):
+    for base, answer in zip(copy_bases(), answers, strict=True):
         if isinstance(answer, StoreError):
             continue
         if base not in wanted:

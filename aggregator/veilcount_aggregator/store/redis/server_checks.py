@@ -111,13 +111,13 @@ def examine_redis(url: str, clock: Callable[[], datetime]) -> Iterator[Finding]:
     address = RedisUrl.parse(url)
     with closing(ShardClient(address)) as servers:
         try:
-            found = servers.all()
+            nodes = servers.all()
         except VeilcountError as error:
             yield _unavailable("store", error)
             return
-        for server in found:
+        for server in nodes:
             yield from _examine(RedisProbe(server, address.cluster, clock))
-        if any(each.breaker.state == "closed" for each in found):
+        if any(node.breaker.state == "closed" for node in nodes):
             yield from examine("store", {"replicas": _replicas}, servers)
 
 
@@ -156,8 +156,10 @@ def _settings(node: RedisProbe) -> Iterator[CheckResult]:
 
 
 def _weak(node: RedisProbe, settings: Mapping[str, str]) -> Iterator[CheckResult]:
-    for each in weak_settings(node.server, settings, durable=not node.server.address.managed):
-        yield wrong(each.what, each.fix)
+    for weak_setting in weak_settings(
+        node.server, settings, durable=not node.server.address.managed
+    ):
+        yield wrong(weak_setting.what, weak_setting.fix)
     for name, setting in RECOMMENDED.items():
         if int(settings.get(name, setting.value)) not in setting.values:
             what = f"{name} {settings[name]}: {setting.otherwise}"
@@ -212,9 +214,9 @@ def _replicas(servers: ShardClient) -> Iterator[CheckResult]:
     """Check the replicas: their number, and what a promotion would change."""
     masters = {f"Redis at {server}" for server in servers.all()}  # their settings are checked above
     problems = [
-        (wrong if each.blocks else warn)(f"{each.where}: {each.what}", each.fix)
-        for each in DurabilityMonitor(servers).look().weaknesses
-        if each.passing or each.where not in masters
+        (wrong if weakness.blocks else warn)(f"{weakness.where}: {weakness.what}", weakness.fix)
+        for weakness in DurabilityMonitor(servers).look().weaknesses
+        if weakness.passing or weakness.where not in masters
     ]
     wanted = servers.address.replicas
     confirming = f"{wanted} confirm each write" if wanted else "there are none"

@@ -100,10 +100,10 @@ class ShardClient:
         servers = self.all()
         answers = execute_each([(server, ("PING",)) for server in servers], Wait.PROBE)
         paired = zip(servers, answers, strict=True)
-        found = [server for server, answer in paired if not isinstance(answer, StoreError)]
-        if not found:
+        nodes = [server for server, answer in paired if not isinstance(answer, StoreError)]
+        if not nodes:
             require_all(answers)
-        return found
+        return nodes
 
     def owner(self, base: bytes) -> RedisNode:
         """Return the server that has the keys of a base, also where it is away."""
@@ -181,8 +181,8 @@ class ShardClient:
                 routed.append((at, self.owner(command.base)))
             except StoreError as error:
                 answers[at] = error
-        found = execute_each([(server, self._words(commands[at])) for at, server in routed], wait)
-        for (at, _), answer in zip(routed, found, strict=True):
+        replies = execute_each([(server, self._words(commands[at])) for at, server in routed], wait)
+        for (at, _), answer in zip(routed, replies, strict=True):
             answers[at] = answer
         if any(isinstance(answer, StoreError) for answer in answers):
             self._doubtful = self.address.cluster  # a master may have lost its place

@@ -47,11 +47,11 @@ class ShardState:
     def health(self) -> ShardHealth:
         """Return its health, for operators."""
         state = self.server.breaker.state if self.server else "unknown"
-        found = ShardHealth(self.name, self.error is None, state, str(self.error or ""))
+        health = ShardHealth(self.name, self.error is None, state, str(self.error or ""))
         if self.info is None:
-            return found
+            return health
         return replace(
-            found,
+            health,
             memory_bytes=int(self.info.get("used_memory", 0)),
             memory_limit_bytes=int(self.info.get("maxmemory", 0)),
             aof_failing=any(self.info.get(name, "ok") != "ok" for name in AOF_STATUS),
@@ -83,16 +83,16 @@ class RedisHealth:
         }
         commands = [Command(base, ("MGET", base, base + KEY)) for base in bases.values()]
         answers = self._servers.execute_each(commands, Wait.PROBE)
-        found = [self._shard(*each) for each in zip(bases.items(), answers, strict=True)]
+        states = [self._shard(*shard) for shard in zip(bases.items(), answers, strict=True)]
         up = {
             seen.server.host: seen.server
-            for seen in found
+            for seen in states
             if seen.server and not isinstance(seen.error, StoreUnavailable)
         }
         info = _info(list(up.values()))
         return [
             replace(seen, info=info.get(seen.server.host)) if seen.server else seen
-            for seen in found
+            for seen in states
         ]
 
     def store(self) -> StoreHealth:
@@ -122,11 +122,11 @@ class RedisHealth:
         commands = [Command(base, ("GET", base)) for base in self._identity.bases]
         answers = self._servers.execute_each(commands, Wait.PROBE)
         paired = zip(self._identity.bases, answers, strict=True)
-        found = tuple(base for base, answer in paired if answer == self._identity.store)
-        if not found:
+        bases = tuple(base for base, answer in paired if answer == self._identity.store)
+        if not bases:
             require_all(answers)
             raise StoreUnfit(GONE)
-        return found
+        return bases
 
     def _shard(
         self, place: tuple[str, bytes], answer: StoreError | Sequence[bytes | None]
@@ -155,11 +155,11 @@ def _info(servers: Sequence[RedisNode]) -> Mapping[Host, Info]:
     """Return each server's INFO on its memory and its append-only file, where it answers."""
     sections = ("memory", "persistence")
     requests = [(server, ("INFO", section)) for server in servers for section in sections]
-    found: dict[Host, dict[str, str]] = {}
+    info_by_host: dict[Host, dict[str, str]] = {}
     for (server, _), answer in zip(requests, execute_each(requests, Wait.PROBE), strict=True):
         if isinstance(answer, bytes):
-            found.setdefault(server.host, {}).update(parse_info(answer))
-    return found
+            info_by_host.setdefault(server.host, {}).update(parse_info(answer))
+    return info_by_host
 
 
 class WriteProbe:

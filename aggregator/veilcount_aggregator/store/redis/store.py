@@ -124,18 +124,20 @@ class RedisStore(RedisRecords):
         base = self.identity.bases[int(shard_numbers(permuted.places, self.identity.shards)[0])]
         closed = ((1 << series.bits) - 1).to_bytes(bitmap_bytes(series.bits), "little")
         arguments = (series.fingerprint, permuted.fields.tobytes(), int(permuted.places[0]), closed)
-        found = False
+        was_open = False
         for first in range(0, len(epochs), EPOCHS_AT_ONCE):
             some = pack(list(epochs[first : first + EPOCHS_AT_ONCE]))
             command = self.identity.call("close_row", base, *arguments, some)
-            found |= bool(self._durable.execute_one(command, Wait.COMMIT))
-        return found
+            was_open |= bool(self._durable.execute_one(command, Wait.COMMIT))
+        return was_open
 
     # -- retention: each server goes by its own clock, not by the caller's `now` ---------------
 
     def server_times(self) -> list[datetime]:
         requests = [(server, ("TIME",)) for server in self._servers.all()]
-        answers = [each for each in execute_each(requests, Wait.PROBE) if isinstance(each, list)]
+        answers = [
+            answer for answer in execute_each(requests, Wait.PROBE) if isinstance(answer, list)
+        ]
         if not answers:
             raise StoreUnavailable("no server of the store answers TIME")
         return [
@@ -228,9 +230,9 @@ class RedisStore(RedisRecords):
         """Return the records as of one moment."""
         while True:
             generation = self.generation()
-            found = list(RedisTransfer(self._servers, self.identity).records())
+            pieces = list(RedisTransfer(self._servers, self.identity).records())
             if generation == self.generation():
-                return found
+                return pieces
 
     def import_pieces(self, pieces: Sequence[TransferPiece]) -> None:
         bases = [RECORDS_BASE, *self.identity.bases]

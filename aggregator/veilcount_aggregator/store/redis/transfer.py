@@ -116,17 +116,17 @@ class RedisTransfer:
 
     def _held(self, series: str, epoch: int) -> tuple[Bytes, int]:
         """Return all rows of an epoch as they are kept, each with its bitmap, and its width."""
-        found, width = [b""], 0
+        parts, width = [b""], 0
         for base in self._identity.bases:
             state = self._ask(base, "HGET", figure_key(base, "epochs", series), epoch)
             if state:
                 *_, buckets, width = map(int, state.split())
                 for first in range(0, buckets, BUCKETS_AT_ONCE):
                     last = first + BUCKETS_AT_ONCE - 1
-                    found.append(
+                    parts.append(
                         self._ask(base, *call("read_rows", base, series, epoch, first, last))
                     )
-        held = np.frombuffer(b"".join(found), np.uint8)
+        held = np.frombuffer(b"".join(parts), np.uint8)
         return held.reshape(-1, ROW_BYTES + width), width
 
     # -- import -------------------------------------------------------------------------------
@@ -144,7 +144,9 @@ class RedisTransfer:
             packed = pack_records(records)
             self._servers.execute_one(self._identity.call("import_records", RECORDS_BASE, packed))
         others = [piece for piece in pieces if piece.kind != "record"]
-        self._servers.execute_all([each for one in others for each in self._writers[one.kind](one)])
+        self._servers.execute_all(
+            [command for one in others for command in self._writers[one.kind](one)]
+        )
 
     def _put_dropped(self, piece: TransferPiece) -> Iterator[Command]:
         """Rows of dropped epochs are not carried: what the source had dropped cannot come back."""
@@ -202,7 +204,7 @@ class RedisTransfer:
             here = np.flatnonzero(homes == shard)
             for first in range(0, len(here), ROWS_AT_ONCE):
                 some = here[first : first + ROWS_AT_ONCE]
-                bitmaps = [raw(each.tobytes().rstrip(b"\0")) for each in wide[some, ROW_BYTES:]]
+                bitmaps = [raw(row.tobytes().rstrip(b"\0")) for row in wide[some, ROW_BYTES:]]
                 fields, places = raw(names.fields[some].tobytes()), names.places[some].tolist()
                 rows = pack([fields, places, bitmaps])
                 yield self._identity.call("import_rows", base, series, epoch, width, rows)

@@ -96,8 +96,8 @@ class ClockGuard:
         now, at = self._clock(), self._seconds()
         off = None if times is None else clock_skew(times, before, now)
         step = _moved(self._last, now, at)
-        found = self._judge(off, step, _moved(self._trusted, now, at), at)
-        self.reading = replace(found, spread=max(times) - min(times) if times else ZERO)
+        reading = self._judge(off, step, _moved(self._trusted, now, at), at)
+        self.reading = replace(reading, spread=max(times) - min(times) if times else ZERO)
         self._last = (now, at)
         if not self.reading.doubted:
             self._trusted = (now, at)

@@ -61,8 +61,8 @@ class _Rows(_Lookup, dict[Row, int]):
     """The rows of a series: looked up many at once, or else one by one."""
 
     def __missing__(self, key: Row) -> int:
-        found = self._database.execute(_SPENT, (self._number, *key)).fetchone()
-        spent = int.from_bytes(found[0], "little") if found else 0
+        row = self._database.execute(_SPENT, (self._number, *key)).fetchone()
+        spent = int.from_bytes(row[0], "little") if row else 0
         self[key] = spent
         return spent
 
@@ -79,18 +79,18 @@ class _Rows(_Lookup, dict[Row, int]):
         if len(wanted) < LEAST:
             return
         query = _SPENT_MANY[len(wanted)]
-        found = dict(self._database.execute(query, (self._number, epoch, *wanted)).fetchall())
+        rows = dict(self._database.execute(query, (self._number, epoch, *wanted)).fetchall())
         for row in wanted:
             if (epoch, row) not in self:  # or it has spent something in this very group
-                self[epoch, row] = int.from_bytes(found.get(row, b""), "little")
+                self[epoch, row] = int.from_bytes(rows.get(row, b""), "little")
 
 
 class _Periods(_Lookup, dict[int, int]):
     """The new rows of each period of a series."""
 
     def __missing__(self, period: int) -> int:
-        found = self._database.execute(_NEW_ROWS, (self._number, period)).fetchone()
-        self[period] = found[0] if found else 0
+        row = self._database.execute(_NEW_ROWS, (self._number, period)).fetchone()
+        self[period] = row[0] if row else 0
         return self[period]
 
 
@@ -99,27 +99,27 @@ class _Hourly(_Lookup, dict[Quota, int]):
 
     def __missing__(self, quota: Quota) -> int:
         key = (quota.hour, self._number, quota.source)
-        found = self._database.execute(_HOURLY, key).fetchone()
-        if found is None:
+        row = self._database.execute(_HOURLY, key).fetchone()
+        if row is None:
             old = quota.hour - _HOURS_KEPT
             self._database.execute("delete from hourly where hour <= ?", (old,))
-        self[quota] = found[0] if found else 0
+        self[quota] = row[0] if row else 0
         return self[quota]
 
 
 def find_series(database: SqlConnection, fingerprint: str) -> tuple[int, int] | None:
     """Return the number of a series and its first epoch that was not dropped."""
-    found: tuple[int, int] | None = database.execute(
+    row: tuple[int, int] | None = database.execute(
         "select number, dropped from series where fingerprint = ?", (fingerprint,)
     ).fetchone()
-    return found
+    return row
 
 
 def ensure_series(database: SqlConnection, fingerprint: str) -> tuple[int, int]:
     """Return the same; a series that is new here gets a number."""
-    found = find_series(database, fingerprint)
-    if found is not None:
-        return found
+    numbers = find_series(database, fingerprint)
+    if numbers is not None:
+        return numbers
     made = database.execute("insert into series (fingerprint) values (?)", (fingerprint,))
     return made.lastrowid or 0, 0
 
@@ -200,13 +200,13 @@ def _write(database: SqlConnection, states: Sequence[tuple[int, SeriesState]]) -
     for number, state in states:
         for epoch in {epoch for epoch, *_ in state.steps}:
             _move(database, number, epoch, histogram_change(state, epoch))
-        for cell, found in state.counted.items():
-            SqlTally(database, number, cell).add(state.series, found)
+        for cell, count in state.counted.items():
+            SqlTally(database, number, cell).add(state.series, count)
 
 
 def _move(database: SqlConnection, number: int, epoch: int, change: Mapping[int, int]) -> None:
-    found = database.execute(_SPENT_ROWS, (number, epoch)).fetchone()
-    held = pad_zeros(decode_numbers(found[0] if found else b""), max(change))
+    row = database.execute(_SPENT_ROWS, (number, epoch)).fetchone()
+    held = pad_zeros(decode_numbers(row[0] if row else b""), max(change))
     for spent, by in change.items():
         held[spent - 1] += by
     database.execute(_MOVE, (number, epoch, encode_numbers(held)))

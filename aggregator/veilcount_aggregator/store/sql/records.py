@@ -39,8 +39,8 @@ class SqlRecords(ABC):
 
     def record_keys(self, kind: str) -> frozenset[str]:
         with self.reading() as database:
-            found = database.execute("select key from record where kind = ?", (kind,))
-            return frozenset(key for (key,) in found)
+            rows = database.execute("select key from record where kind = ?", (kind,))
+            return frozenset(key for (key,) in rows)
 
     def record_count(self, kind: str) -> int:
         with self.reading() as database:
@@ -65,8 +65,8 @@ class SqlRecords(ABC):
         kind, key, _ = record
         query = "select value from record where kind = ? and key = ?"
         with self.changing() as database:
-            found = database.execute(query, (kind, key)).fetchone()
-            if (found and found[0]) != expected:
+            row = database.execute(query, (kind, key)).fetchone()
+            if (row and row[0]) != expected:
                 return False
             write_record(database, record)
         return True

@@ -55,8 +55,8 @@ class SqlStore(SqlRecords):
                 f"{series.collection.name}: its epochs may be dropped from {due} on"
             )
         with self.reading() as database:
-            found = intake.find_series(database, series.fingerprint)
-        if found is not None and epochs <= found[1]:
+            numbers = intake.find_series(database, series.fingerprint)
+        if numbers is not None and epochs <= numbers[1]:
             return 0
         with self.changing() as database:
             number, dropped = intake.ensure_series(database, series.fingerprint)
@@ -101,8 +101,8 @@ class SqlStore(SqlRecords):
         """Merge the parts of tallies that are final, one tally at a time."""
         with self.reading() as database:
             query = "select deleted from series where number = ? and deleted > 0"
-            found = database.execute(query, (number,)).fetchone()
-            last = series.periods(found[0] - 1)[-1] if found else -1
+            row = database.execute(query, (number,)).fetchone()
+            last = series.periods(row[0] - 1)[-1] if row else -1
             cells = unmerged_cells(database, number, last)
         for cell in cells:
             with self.changing() as database:
@@ -118,10 +118,10 @@ class SqlStore(SqlRecords):
     def counters(self, series: Series, cells: Sequence[Cell]) -> Counters:
         total = np.zeros(series.counters, np.int64)
         with self.reading() as database:
-            found = intake.find_series(database, series.fingerprint)
-            if found:
+            numbers = intake.find_series(database, series.fingerprint)
+            if numbers:
                 for cell in cells:
-                    SqlTally(database, found[0], cell).add_to(total)
+                    SqlTally(database, numbers[0], cell).add_to(total)
         return total
 
     def spend_histograms(self, series: Series) -> dict[int, Counters]:

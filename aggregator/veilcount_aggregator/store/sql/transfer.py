@@ -119,10 +119,10 @@ def _rows(source: SqlReader, series: _Series) -> Iterator[TransferPiece]:
     after = b""
     while True:
         with source.reading() as database:
-            found = database.execute(_NEXT, (number, epoch, after)).fetchone()
-            if found is None:
+            next_row = database.execute(_NEXT, (number, epoch, after)).fetchone()
+            if next_row is None:
                 return
-            epoch, row, size = found
+            epoch, row, size = next_row
             least, after = _between(row[0])
             rows = database.execute(_BUCKET, (number, epoch, least, after)).fetchall()
         body = b"".join(part for row in rows for part in row)

@@ -83,9 +83,9 @@ _MADE = ("-wal", "-shm", "-journal", "-lock")
 
 def refuse_links(path: Path) -> None:
     """Raise StoreUnfit if a file that SQLite makes, or the lock, is a link."""
-    for each in (path.with_name(path.name + end) for end in _MADE):
-        if each.is_symlink():
-            raise StoreUnfit(f"{each} is a link: remove it")
+    for companion in (path.with_name(path.name + end) for end in _MADE):
+        if companion.is_symlink():
+            raise StoreUnfit(f"{companion} is a link: remove it")
 
 
 FORM = "give sqlite:///relative.db or sqlite:////absolute.db"

@@ -248,7 +248,7 @@ class SqliteDatabase:
         self._guard.prepare(self._has_acknowledged)
         database = connect(path, "rw")
         try:
-            found = path.stat()
+            status = path.stat()
             prepare_tables(database, str(path), make=self._make)
             enable_wal(database, path)
             for setting in self._settings():
@@ -258,7 +258,7 @@ class SqliteDatabase:
         except BaseException:
             database.close()
             raise
-        self._identify(found)
+        self._identify(status)
         return database
 
     def _identify(self, file: os.stat_result) -> None:

@@ -97,14 +97,14 @@ class SqliteStore(SqlStore):
     def _read_health(self) -> StoreHealth:
         with self.file.reading() as database:
             read_only = is_read_only(database)
-        found, trouble = self.durability(), self.file.condition.trouble
+        durability, trouble = self.durability(), self.file.condition.trouble
         return StoreHealth(
             "sqlite",
-            found.durable,
-            found.why,
+            durability.durable,
+            durability.why,
             read_only,
-            weaknesses=found.weaknesses,
-            blocked=found.blocked,
+            weaknesses=durability.weaknesses,
+            blocked=durability.blocked,
             trouble=trouble,
         )
 

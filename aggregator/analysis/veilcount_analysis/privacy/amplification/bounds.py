@@ -164,5 +164,5 @@ def largest_local_epsilon(
         return not keeps_epsilon(family(local), needed, epsilon, delta)
 
     steps = range(int(EPSILON_MAX * LOCAL_GRAIN) + 1)
-    found = bisect_left(steps, True, lo=int(epsilon * LOCAL_GRAIN) + 1, key=breaks)
-    return max(epsilon, Fraction(found - 1, LOCAL_GRAIN))
+    first_over = bisect_left(steps, True, lo=int(epsilon * LOCAL_GRAIN) + 1, key=breaks)
+    return max(epsilon, Fraction(first_over - 1, LOCAL_GRAIN))

@@ -212,9 +212,9 @@ def _total(model: Model, adjacency: Adjacency, collections: Mapping[str, Collect
     listed = list(collections.values())
     draws = tuple(
         _draw(name, listed)
-        for name in sorted({each.cohort.draw for each in listed if each.cohort is not None})
+        for name in sorted({budget.cohort.draw for budget in listed if budget.cohort is not None})
     )
-    everyone = basic_composition(each.epsilon_user for each in listed if each.cohort is None)
+    everyone = basic_composition(budget.epsilon_user for budget in listed if budget.cohort is None)
     chosen = basic_composition(
         parallel_composition(cost for _, cost in draw.cohorts) for draw in draws
     )
@@ -222,9 +222,9 @@ def _total(model: Model, adjacency: Adjacency, collections: Mapping[str, Collect
         model=model,
         adjacency=adjacency,
         collections=tuple(collections),
-        plain=basic_composition(each.epsilon_user for each in listed),
+        plain=basic_composition(budget.epsilon_user for budget in listed),
         worst=everyone + chosen,
-        delta=sum((each.delta or Fraction(0) for each in listed), Fraction(0)),
+        delta=sum((budget.delta or Fraction(0) for budget in listed), Fraction(0)),
         draws=draws,
     )
 
@@ -232,8 +232,8 @@ def _total(model: Model, adjacency: Adjacency, collections: Mapping[str, Collect
 def _draw(name: str, listed: Iterable[Collection]) -> Draw:
     cohorts: dict[int, Fraction] = {}
     of = 0
-    for each in listed:
-        if each.cohort is not None and each.cohort.draw == name:
-            of, number = each.cohort.of, each.cohort.number
-            cohorts[number] = cohorts.get(number, Fraction(0)) + each.epsilon_user
+    for budget in listed:
+        if budget.cohort is not None and budget.cohort.draw == name:
+            of, number = budget.cohort.of, budget.cohort.number
+            cohorts[number] = cohorts.get(number, Fraction(0)) + budget.epsilon_user
     return Draw(name, of, tuple(sorted(cohorts.items())))
