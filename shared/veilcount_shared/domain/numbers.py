@@ -145,7 +145,7 @@ class Features(SingleValue):
 
     def declaration(self) -> dict[str, Any]:
         """Return the keys of a definition that declare it."""
-        return {"features": {name: [each.low, each.high] for name, each in self.features}}
+        return {"features": {name: [number.low, number.high] for name, number in self.features}}
 
     @property
     def extremes(self) -> tuple[object, object]:

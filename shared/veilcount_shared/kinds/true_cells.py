@@ -50,7 +50,7 @@ class TrueCells(ABC):
         """The parts of the devices, each with as many buckets; 0: values are not hashed."""
         return 0
 
-    def place(self, label: object) -> int | None:  # noqa: ARG002 - of other cells
+    def find(self, label: object) -> int | None:  # noqa: ARG002 - of other cells
         """Return the counter of a label, of the type written; None: it is no value."""
         return None
 
@@ -88,13 +88,13 @@ class Labelled(TrueCells):
         integers = tuple(label for label in self.labels if isinstance(label, int))
         return integers if len(integers) == self.size else None
 
-    def place(self, label: object) -> int | None:
+    def find(self, label: object) -> int | None:
         """Look a value up."""
-        return self._places.get(_spelling(label))
+        return self._cells_by_spelling.get(_spelling(label))
 
     @cached_property
-    def _places(self) -> Mapping[str, int]:
-        return {_spelling(label): place for place, label in enumerate(self.labels)}
+    def _cells_by_spelling(self) -> Mapping[str, int]:
+        return {_spelling(label): cell for cell, label in enumerate(self.labels)}
 
 
 class YesOrNo(Labelled):
@@ -138,7 +138,7 @@ class Grid(TrueCells):
         """The integers."""
         return self.interval
 
-    def place(self, label: object) -> int | None:
+    def find(self, label: object) -> int | None:
         """Return an integer's distance from the least."""
         if type(label) is not int or label not in self.interval:
             return None

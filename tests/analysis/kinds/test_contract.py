@@ -54,7 +54,7 @@ KEYS = {Model.LOCAL: "", Model.CENTRAL: "delta = 0.000001"}
 CELLS = [(row, model) for row in DEVICE_KINDS for model in Model]
 REFUSED = [cell for cell in CELLS if cell[1] in DEVICE_KINDS[cell[0]].unsupported_models]
 ALLOWED = [cell for cell in CELLS if cell not in REFUSED]
-LOCAL, CENTRAL = ([row for row, model in ALLOWED if model is each] for each in Model)
+LOCAL, CENTRAL = ([row for row, allowed in ALLOWED if allowed is model] for model in Model)
 #: a value of each parameter that depends on the kind
 TEXTS = "view=consistent page=2 looks=every candidates=red discover=true top=2 group=a:1,2 values=1"
 VALUES = dict(text.split("=") for text in [*TEXTS.split(), "regress=a"])
@@ -115,7 +115,7 @@ def test_any_value_becomes_a_valid_message_of_one_width(row: Row, model: Model) 
     messages = reports(collection)
     packed = list(map(collection.pack, messages))
 
-    assert {len(each) for each in packed} == {collection.message_bytes}
+    assert {len(body) for body in packed} == {collection.message_bytes}
     assert list(map(collection.unpack, packed)) == messages
 
 

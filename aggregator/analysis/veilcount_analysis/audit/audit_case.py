@@ -68,9 +68,9 @@ def _supports(
     if supports is None:
         return
     for value in values:
-        place = collection.domain.input(value, randomness)
-        yield ValueSupport(value, _of_bytes(supports, place))
+        point = collection.domain.input(value, randomness)
+        yield ValueSupport(value, _of_bytes(supports, point))
 
 
-def _of_bytes(supports: Callable[[int, int], bool], place: int) -> Callable[[bytes], bool]:
-    return lambda packed: supports(int.from_bytes(packed, "big"), place)
+def _of_bytes(supports: Callable[[int, int], bool], point: int) -> Callable[[bytes], bool]:
+    return lambda packed: supports(int.from_bytes(packed, "big"), point)

@@ -91,7 +91,7 @@ class CountingQuery(ParallelQuery):
             case "sum" if collection.true_cells.is_boolean:
                 return cls(((1, 1),))
             case {"count": [*values], **others} if values and not others:
-                return cls(ranges_from(_place(value, collection) for value in values))
+                return cls(ranges_from(_cell(value, collection) for value in values))
             case str() if found := _THRESHOLD.fullmatch(written):
                 return cls(_threshold_ranges(written, found, collection))
         return None
@@ -159,9 +159,9 @@ def _fulfilling(numbers: Numbers, relation: str, bound: Fraction) -> Iterator[in
     yield from (place for place, number in enumerate(numbers) if least <= number <= most)
 
 
-def _place(value: object, collection: Collection) -> int:
+def _cell(value: object, collection: Collection) -> int:
     """Return the counter of a value, which must be of the type written."""
-    place = collection.true_cells.place(value)
-    if place is None:
+    cell = collection.true_cells.find(value)
+    if cell is None:
         raise QueryError("query.count", value, collection.true_cells.choice)
-    return place
+    return cell

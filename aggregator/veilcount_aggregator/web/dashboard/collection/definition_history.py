@@ -101,15 +101,15 @@ def entries(collection: Collection) -> dict[str, str]:
 def _written(value: object) -> str:
     """Return a value as an author writes it; of a long list the first values."""
     if isinstance(value, dict):
-        entries_of_table = (f"{name} = {_written(each)}" for name, each in value.items())
-        return f"{{{', '.join(entries_of_table)}}}"
+        fields = (f"{name} = {_written(field)}" for name, field in value.items())
+        return f"{{{', '.join(fields)}}}"
     return _some(value) if isinstance(value, list) else format_value(value, LINE)
 
 
 def _some(values: Sequence[object]) -> str:
     if len(values) <= MAX_VALUES:
-        return f"[{', '.join(format_value(each) for each in values)}]"
-    head = ", ".join(format_value(each) for each in values[:MAX_VALUES])
+        return f"[{', '.join(format_value(label) for label in values)}]"
+    head = ", ".join(format_value(label) for label in values[:MAX_VALUES])
     return f"[{head}, ...]  # {len(values):,} values"
 
 
