@@ -110,8 +110,8 @@ class Aggregator:
 
     def require_memory(self, source: DefinitionSource) -> None:
         """Refuse a definitions file as `push` does if its counters do not fit."""
-        known, limit = self.known().catalog.series, self.settings.max_counter_memory
-        require_memory(self.store, known, source.series(), self.today(), limit)
+        loaded_series, limit = self.known().catalog.series, self.settings.max_counter_memory
+        require_memory(self.store, loaded_series, source.series(), self.today(), limit)
 
     def known(self) -> CatalogSnapshot:
         """Return the current definitions and keys."""
@@ -165,8 +165,10 @@ class Aggregator:
         self, groups: Sequence[tuple[RequestOrigin | None, DecodedGroup]]
     ) -> list[list[Outcome]]:
         self.guard.refuse_if_doubted()
-        known, day = self.known().catalog.series, self.today()
-        return self.pipeline.process(groups, known, IntakeDays(day, self.retention.sure(day)))
+        loaded_series, day = self.known().catalog.series, self.today()
+        return self.pipeline.process(
+            groups, loaded_series, IntakeDays(day, self.retention.sure(day))
+        )
 
     def instant(self) -> datetime:
         """Return the time for a decision that cannot be undone; raise if the clock is in doubt."""
@@ -228,6 +230,9 @@ def _load(
         add_definitions(store, source, now, "start", counter_limit=counter_limit)
         catalog_cache.refresh()
     except StoreUnavailable:
-        known = catalog_cache.known().catalog.series
-        if any(collection.fingerprint not in known for collection in source.collections().values()):
+        loaded_series = catalog_cache.known().catalog.series
+        if any(
+            collection.fingerprint not in loaded_series
+            for collection in source.collections().values()
+        ):
             raise

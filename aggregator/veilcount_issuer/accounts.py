@@ -102,8 +102,8 @@ class SignedAccountVerifier:
 
     def __call__(self, token: str, now: datetime) -> str | None:
         """Return the account of a token that is valid now."""
-        account, _, rest = token.partition(".")
-        expiry, _, signature = rest.partition(".")
+        account, _, signature_part = token.partition(".")
+        expiry, _, signature = signature_part.partition(".")
         raw = _decode(signature)
         if len(token) > MOST_TOKEN or raw is None:
             return None

@@ -42,14 +42,14 @@ class IssuanceMetrics:
     def flush(self) -> None:
         """Add what was counted to the store's; what it does not take is kept for the next time."""
         with self._lock:
-            taken, self._counts = self._counts, Counter()
-        if not taken:
+            counts, self._counts = self._counts, Counter()
+        if not counts:
             return
         try:
-            self._store.commit([], taken)
+            self._store.commit([], counts)
         except StoreError:
             with self._lock:
-                self._counts.update(taken)
+                self._counts.update(counts)
             raise
 
     def exposition(self, without_number: Mapping[str, int]) -> Iterator[str]:

@@ -43,13 +43,13 @@ def is_encrypted(path: Path) -> bool:
 
 def import_keys(vault: KeyVault, path: Path, passphrase: bytes | None) -> int:
     """Add what a backup has and the vault lacks; return how many entries those are."""
-    kept = _parse(path, passphrase)
-    there = {name: vault.read(name) for name in vault.names() & kept.keys()}
-    if different := [name for name, content in there.items() if content != kept[name]]:
+    backup = _parse(path, passphrase)
+    there = {name: vault.read(name) for name in vault.names() & backup.keys()}
+    if different := [name for name, content in there.items() if content != backup[name]]:
         fix = f"the vault has another {min(different)}: it is of another issuer, give an empty one"
         raise SettingsError("file", str(path), fix)
-    vault.add(kept)
-    return len(kept) - len(there)
+    vault.add(backup)
+    return len(backup) - len(there)
 
 
 def _parse(path: Path, passphrase: bytes | None) -> dict[str, bytes]:
@@ -70,8 +70,8 @@ def _encrypt(content: bytes, passphrase: bytes) -> bytes:
 
 
 def _decrypt(path: Path, content: bytes, passphrase: bytes) -> bytes:
-    salt, rest = content[:SALT_BYTES], content[SALT_BYTES:]
-    nonce, sealed = rest[:NONCE_BYTES], rest[NONCE_BYTES:]
+    salt, ciphertext = content[:SALT_BYTES], content[SALT_BYTES:]
+    nonce, sealed = ciphertext[:NONCE_BYTES], ciphertext[NONCE_BYTES:]
     try:
         return AESGCM(_derive(passphrase, salt)).decrypt(nonce, sealed, ENCRYPTED)
     except (InvalidTag, ValueError) as error:

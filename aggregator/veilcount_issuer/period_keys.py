@@ -28,8 +28,8 @@ def entry_name(pinned: str, period: int) -> str:
 
 def make_keys(periods: int) -> tuple[list[bytes], dict[str, bytes]]:
     """Return new keys: the public ones in the order of periods, and the private ones by name."""
-    made = [generate_private_key(EXPONENT, BITS) for _ in range(periods)]
-    public = [encode_key(PublicKey(pair.public_key().public_numbers().n)) for pair in made]
+    pairs = [generate_private_key(EXPONENT, BITS) for _ in range(periods)]
+    public = [encode_key(PublicKey(pair.public_key().public_numbers().n)) for pair in pairs]
     pinned = digest(public)
     return public, {
         entry_name(pinned, period): each.private_bytes(
@@ -37,7 +37,7 @@ def make_keys(periods: int) -> tuple[list[bytes], dict[str, bytes]]:
             serialization.PrivateFormat.PKCS8,
             serialization.NoEncryption(),
         )
-        for period, each in enumerate(made)
+        for period, each in enumerate(pairs)
     }
 
 

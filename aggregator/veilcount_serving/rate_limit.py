@@ -36,17 +36,17 @@ class RateLimits:
             now = self._seconds()
             tokens, looked = self._buckets.get(key, (self._most, now))
             tokens = min(self._most, tokens + (now - looked) * self._rate)
-            taken = tokens >= cost
-            self._buckets[key] = (tokens - cost * taken, now)
+            is_admitted = tokens >= cost
+            self._buckets[key] = (tokens - cost * is_admitted, now)
             if len(self._buckets) > MOST_BUCKETS:
                 self._forget(now)
-        return 0 if taken else ceil((cost - tokens) / self._rate)
+        return 0 if is_admitted else ceil((cost - tokens) / self._rate)
 
     def _forget(self, now: float) -> None:
         """Forget the buckets that are full by now, and the oldest ones beyond half of the most."""
-        kept = [
+        full_buckets = [
             (key, (tokens, looked))
             for key, (tokens, looked) in self._buckets.items()
             if tokens + (now - looked) * self._rate < self._most
         ]
-        self._buckets = dict(kept[-MOST_BUCKETS // 2 :])
+        self._buckets = dict(full_buckets[-MOST_BUCKETS // 2 :])

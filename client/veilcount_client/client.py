@@ -178,8 +178,8 @@ class Respondent:
                 recorder, key, session.collections, session.reservation, session.settings
             )
         except Exception as error:  # noqa: BLE001 - a page of the app shows it: whatever it is
-            known = isinstance(error, StateError)
-            return Receipt.empty(str(error) if known else type(error).__name__)
+            is_own_error = isinstance(error, StateError)
+            return Receipt.empty(str(error) if is_own_error else type(error).__name__)
 
     def explain(self, name: str) -> Explanation:
         """Return why nothing of a collection left, or that all is well."""

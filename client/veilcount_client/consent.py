@@ -194,24 +194,26 @@ class ConsentDecisions(NoDecisions):
 
     def _answered_lineages(self, person: PersonState) -> set[str]:
         """Return the lineages of which a person ever agreed to a form."""
-        known = known_definitions(self.worker.state)
-        return {known[series].lineage for series in person.coverage if series in known}
+        definitions = known_definitions(self.worker.state)
+        return {definitions[series].lineage for series in person.coverage if series in definitions}
 
     def _forms(self, person: PersonState, lineages: Container[str]) -> frozenset[str]:
         """Return what is covered of these lineages, also of forms that are not loaded any more."""
-        known = known_definitions(self.worker.state)
+        definitions = known_definitions(self.worker.state)
         return frozenset(
             series
             for series in person.covered
-            if series in known and known[series].lineage in lineages
+            if series in definitions and definitions[series].lineage in lineages
         )
 
     def _lineages(self, names: Iterable[str]) -> dict[str, str]:
         """Return the lineage of each of these collections."""
-        known = known_definitions(self.worker.state)
+        definitions = known_definitions(self.worker.state)
         claims = self.worker.recorder.drawer.claims
         return {
-            name: claims[name].lineage if name in claims else lineage_of(known, self.loaded[name])
+            name: claims[name].lineage
+            if name in claims
+            else lineage_of(definitions, self.loaded[name])
             for name in names
         }
 

@@ -300,8 +300,8 @@ class Session:
 
     def _fail(self, error: Exception) -> None:
         """Keep why the client cannot record. Only a state is tried again."""
-        known = isinstance(error, VeilcountError | StateError | ValueError)
-        self.problems.add("open", str(error) if known else type(error).__name__)
+        is_own_error = isinstance(error, VeilcountError | StateError | ValueError)
+        self.problems.add("open", str(error) if is_own_error else type(error).__name__)
         if isinstance(error, StateError):
             self._retry_at = time.monotonic() + RETRY_OPEN
 
@@ -309,13 +309,13 @@ class Session:
         """Count a record of a collection that is not accepted, or that no state can take."""
         if self.settings.disabled or self.is_closed:
             return
-        known = name in self.collections
-        why = "see the log at the start" if known else f"the definitions have no [{name}]"
+        is_loaded = name in self.collections
+        why = "see the log at the start" if is_loaded else f"the definitions have no [{name}]"
         if self.worker is not None:
-            loss = Loss.REFUSED if known else Loss.UNKNOWN
+            loss = Loss.REFUSED if is_loaded else Loss.UNKNOWN
             self.worker.recorder.losses.add(loss, name)
         else:
-            self.unstored.add(Loss.NO_STATE if known else Loss.UNKNOWN, name)
+            self.unstored.add(Loss.NO_STATE if is_loaded else Loss.UNKNOWN, name)
             self._open_again()
         self.problems.warn_once(f"record {name}", why)
         if self.settings.strict:

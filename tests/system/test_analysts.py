@@ -7,7 +7,8 @@ import signal
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,10 @@ import requests
 from bench.reads import Devices, fill, peak, prepare
 from loadtests.analysts import definitions, parse
 
+from veilcount_aggregator.records.api_keys import Role, create_key
 from veilcount_aggregator.server.analysis_pool.client import MOST_WAITING
 from veilcount_aggregator.server.analysis_pool.places import PLACES
+from veilcount_aggregator.store import open_store
 
 from .server import Server, wait_until
 
@@ -161,3 +164,36 @@ def test_a_process_of_the_pool_that_is_killed_is_replaced(server: Server, key: s
     assert len(received.content) == int(received.headers["Content-Length"])
     assert ask(server, key, CSV).status_code == 200
     assert '"event": "analysis process replaced"' in server.log_text()
+
+
+def test_what_one_process_changed_every_other_reads_at_once(tmp_path: Path) -> None:
+    """A key and a definition, made through whichever worker took the request: no delay, no 401."""
+    url = f"sqlite:///{tmp_path}/store.db?durability=relaxed"
+    with closing(open_store(url, make=True)) as store:
+        _, admin = create_key(store, Role.ADMIN, "", datetime.now(UTC))
+    with Server(url, tmp_path, "--workers", "3") as server:
+        assert len(list(definitions_of_one_each(TEXT))) > 1
+        for name, text in definitions_of_one_each(TEXT):
+            created = change(server, admin, "keys", {"role": "analyst", "label": name}).json()
+            change(server, admin, "collections", {"text": text})
+            codes = {
+                ask(server, created["key"], path).status_code
+                for path in ("/v1/collections", f"/v1/collections/{name}/estimate")
+                for _ in range(4)
+            }
+
+            assert codes == {200}, name
+
+
+def change(server: Server, key: str, what: str, body: dict[str, str]) -> requests.Response:
+    headers = {"Authorization": f"Bearer {key}", "Connection": "close"}
+    reply = requests.post(f"{server.url}/v1/{what}", json=body, headers=headers, timeout=60)
+    reply.raise_for_status()
+    return reply
+
+
+def definitions_of_one_each(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the name and the text of each collection of a file as a file of its own."""
+    app, *tables = text.split("\n[")
+    for table in tables:
+        yield table.partition("]")[0], f"{app}\n[{table}"

@@ -107,15 +107,15 @@ class QueryParams:
     @classmethod
     def parse(cls, arguments: Parameters) -> Self:
         """Return the query of a query string or a command line."""
-        known = {param.name: param for param in params(cls)}
+        declared = {param.name: param for param in params(cls)}
         for name in arguments:
-            if name not in known:
-                raise _unknown(name, arguments[name], sorted(known))
-        words = {name: [word for word in arguments.get(name, ()) if word] for name in known}
+            if name not in declared:
+                raise _unknown(name, arguments[name], sorted(declared))
+        words = {name: [word for word in arguments.get(name, ()) if word] for name in declared}
         return cls(
             **{
                 param.field: param.parse(words[name])
-                for name, param in known.items()
+                for name, param in declared.items()
                 if words[name] or param.required
             }
         )

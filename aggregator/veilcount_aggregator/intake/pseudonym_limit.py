@@ -93,12 +93,12 @@ class PseudonymLimit:
 
 def limit_secret_reader(store: Store) -> Key:
     """Return what reads the store's key, made by whoever needs it first; read once."""
-    known: list[bytes] = []
+    keys: list[bytes] = []
 
     def key() -> bytes:
-        if not known:
-            known.append(_read_key(store))
-        return known[0]
+        if not keys:
+            keys.append(_read_key(store))
+        return keys[0]
 
     return key
 
@@ -115,8 +115,8 @@ def _read_key(store: Store) -> bytes:
 
 
 def _key(store: Store) -> tuple[list[Record], bytes]:
-    kept = store.records(LIMIT_SECRET).get(NAME)
-    if kept is not None:
-        return [], kept
-    made = secrets.token_bytes(KEY_BYTES)
-    return [Record(LIMIT_SECRET, NAME, made)], made
+    stored_key = store.records(LIMIT_SECRET).get(NAME)
+    if stored_key is not None:
+        return [], stored_key
+    new_key = secrets.token_bytes(KEY_BYTES)
+    return [Record(LIMIT_SECRET, NAME, new_key)], new_key

@@ -41,8 +41,8 @@ class ServiceCounters:
             if not self._counts or not (now or self._seconds() - self._taken >= SECONDS):
                 return {}
             self._taken = self._seconds()
-            taken, self._counts = self._counts, Counter()
-            return taken
+            counts, self._counts = self._counts, Counter()
+            return counts
 
     def restore(self, counts: ServiceCounts) -> None:
         """Count again what could not be written."""

@@ -120,10 +120,10 @@ def revoke_key(store: RecordStore, identity: str, now: datetime, actor: str = "c
     """Revoke a key: within a second no worker accepts it."""
 
     def decide() -> tuple[list[Record], ApiKey]:
-        kept = store.records_at(KIND, [identity]).get(identity)
-        if kept is None:
+        stored = store.records_at(KIND, [identity]).get(identity)
+        if stored is None:
             raise SettingsError("key", identity, "no such key: `veilcount keys list` lists them")
-        key = ApiKey.from_record(kept)
+        key = ApiKey.from_record(stored)
         if key.revoked:
             return [], key
         gone = replace(key, revoked=now.date().isoformat())
@@ -137,9 +137,9 @@ def record_key_use(store: RecordStore, key: ApiKey, now: datetime) -> None:
     today = now.date().isoformat()
 
     def decide() -> tuple[list[Record], None]:
-        kept = store.records_at(KIND, [key.id]).get(key.id)
-        current = ApiKey.from_record(kept) if kept else key
-        if kept is None or current.used >= today:
+        stored = store.records_at(KIND, [key.id]).get(key.id)
+        current = ApiKey.from_record(stored) if stored else key
+        if stored is None or current.used >= today:
             return [], None
         return [replace(current, used=today).record()], None
 

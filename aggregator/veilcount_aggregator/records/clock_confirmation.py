@@ -13,13 +13,13 @@ from .audit_log import audit_record
 
 def confirm_day(store: RecordStore, now: datetime, actor: str) -> ConfirmedDay:
     """Record the day of an instant as confirmed by an operator."""
-    made = ConfirmedDay.at_instant(now)
+    confirmed_day = ConfirmedDay.at_instant(now)
 
     def decide() -> tuple[Sequence[Record], None]:
         return [
-            made.record(),
-            audit_record(store, now, actor, "confirm clock", str(made.day)),
+            confirmed_day.record(),
+            audit_record(store, now, actor, "confirm clock", str(confirmed_day.day)),
         ], None
 
     update_records(store, decide)
-    return made
+    return confirmed_day

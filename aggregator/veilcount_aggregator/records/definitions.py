@@ -80,8 +80,8 @@ class DefinitionSource:
             ) from error
 
     def _bytes(self) -> bytes:
-        kept = {"text": self.text, "files": dict(self.files)}
-        return json.dumps(kept, sort_keys=True, ensure_ascii=False).encode()
+        document = {"text": self.text, "files": dict(self.files)}
+        return json.dumps(document, sort_keys=True, ensure_ascii=False).encode()
 
     def record(self, place: int) -> Record:
         """Return its record, the `place`-th to arrive."""
@@ -193,8 +193,8 @@ class CatalogReader:
     def read_parsed(self) -> Catalog:
         """Return the catalog without sources that were not parsed yet; it never waits."""
         closed = self._store.record_keys(CLOSED)
-        keys, known = self._built
-        return known if closed == self._closed else Catalog.build(self._of(keys), closed)
+        keys, catalog = self._built
+        return catalog if closed == self._closed else Catalog.build(self._of(keys), closed)
 
     def _parse(self, keys: frozenset[str]) -> None:
         new = keys - self._parsed.keys()
@@ -213,8 +213,8 @@ class CatalogReader:
 
 def load_sources(store: RecordStore) -> list[DefinitionSource]:
     """Return all definitions files of a store, in the order in which they were loaded."""
-    kept = sorted(store.records(SOURCE).items())
-    return [DefinitionSource(**json.loads(value)) for _, value in kept]
+    records = sorted(store.records(SOURCE).items())
+    return [DefinitionSource(**json.loads(value)) for _, value in records]
 
 
 ReadCatalog = Callable[[], Catalog]
@@ -243,15 +243,17 @@ def add_definitions(
     read = read or CatalogReader(store).read
 
     def decide() -> tuple[list[Record], list[Collection]]:
-        kept = store.record_keys(SOURCE)
-        if any(key.endswith(source.digest) for key in kept):
+        stored_keys = store.record_keys(SOURCE)
+        if any(key.endswith(source.digest) for key in stored_keys):
             return [], []
-        known = read().series
-        news = [one_series for one_series in supplied if one_series.fingerprint not in known]
-        require_memory(store, known, supplied, utc_day(now), counter_limit)
+        current_series = read().series
+        news = [
+            one_series for one_series in supplied if one_series.fingerprint not in current_series
+        ]
+        require_memory(store, current_series, supplied, utc_day(now), counter_limit)
         names = ", ".join(one_series.collection.name for one_series in news) or "(texts only)"
         return [
-            source.record(len(kept)),
+            source.record(len(stored_keys)),
             audit_record(store, now, actor, "collections push", names),
         ], [one_series.collection for one_series in news]
 

@@ -69,8 +69,8 @@ def begin_session(store: RecordStore, role: Role, actor: str, now: datetime) -> 
     session = BrowserSession(digest_secret(secret), role, actor, (now + LASTS).isoformat())
 
     def decide() -> tuple[list[Record], str]:
-        kept = parse_sessions(store.records(KIND))
-        return [*_gone(kept, actor, now), session.record()], secret
+        sessions = parse_sessions(store.records(KIND))
+        return [*_gone(sessions, actor, now), session.record()], secret
 
     return update_records(store, decide)
 
@@ -80,8 +80,8 @@ def end_session(store: RecordStore, secret: str) -> None:
 
     def decide() -> tuple[list[Record], None]:
         digest = digest_secret(secret)
-        kept = store.records_at(KIND, [digest])
-        return [Record(KIND, digest, None)] if kept else [], None
+        stored_sessions = store.records_at(KIND, [digest])
+        return [Record(KIND, digest, None)] if stored_sessions else [], None
 
     update_records(store, decide)
 
@@ -108,13 +108,13 @@ def _gone(kept: Mapping[str, BrowserSession], actor: str, now: datetime) -> list
 def create_link(store: RecordStore, role: Role, now: datetime) -> str:
     """Return the secret of a new link: it opens pages once, within a quarter of an hour."""
     secret = secrets.token_urlsafe(BYTES)
-    kept = json.dumps({"role": role, "until": (now + LINK_LASTS).isoformat()}).encode()
+    link = json.dumps({"role": role, "until": (now + LINK_LASTS).isoformat()}).encode()
 
     def decide() -> tuple[list[Record], str]:
         act = audit_record(store, now, "cli", f"links make {role}", LINK_ACTOR)
         return [
             *_expired_links(store, now),
-            Record(LINK_KIND, digest_secret(secret), kept),
+            Record(LINK_KIND, digest_secret(secret), link),
             act,
         ], secret
 
@@ -131,21 +131,21 @@ def redeem_link(store: RecordStore, secret: str, now: datetime) -> Role | None:
 
     def decide() -> tuple[list[Record], Role | None]:
         digest = digest_secret(secret)
-        kept = store.records_at(LINK_KIND, [digest]).get(digest)
-        if kept is None or _until(kept) <= now:
+        link = store.records_at(LINK_KIND, [digest]).get(digest)
+        if link is None or _until(link) <= now:
             return [], None
         used = [
             Record(LINK_KIND, digest, None),
             audit_record(store, now, LINK_ACTOR, "links take", LINK_ACTOR),
         ]
-        return used, Role(json.loads(kept)["role"])
+        return used, Role(json.loads(link)["role"])
 
     return update_records(store, decide)
 
 
 def _expired_links(store: RecordStore, now: datetime) -> list[Record]:
-    kept = store.records(LINK_KIND)
-    return [Record(LINK_KIND, key, None) for key, value in kept.items() if _until(value) <= now]
+    links = store.records(LINK_KIND)
+    return [Record(LINK_KIND, key, None) for key, value in links.items() if _until(value) <= now]
 
 
 def _until(kept: bytes) -> datetime:

@@ -69,8 +69,12 @@ class ReleasePrice:
     @classmethod
     def from_record(cls, record: bytes) -> ReleasePrice:
         """Parse a stored release."""
-        kept = parse_release(record)
-        return cls(kept.canonical, kept.charges, seal(encode_line(kept.line())))
+        stored_release = parse_release(record)
+        return cls(
+            stored_release.canonical,
+            stored_release.charges,
+            seal(encode_line(stored_release.line())),
+        )
 
 
 Charged = StoredRelease | ReleasePrice

@@ -100,15 +100,15 @@ class PrivacyFilter:
             confirmer.require_settled(now)
             return self._decide(series, question, draw, now, actor)
 
-        kept, charged = update_records(self.store, decide)
+        stored_release, charged = update_records(self.store, decide)
         # Those before it too: whoever made them may have died before their lines were written.
-        made = release_records(self.store, series.fingerprint)
-        prices = list(map(self._price, made))
-        texts = {price.seal: record for price, record in zip(prices, made, strict=True)}
+        records = release_records(self.store, series.fingerprint)
+        prices = list(map(self._price, records))
+        texts = {price.seal: record for price, record in zip(prices, records, strict=True)}
         self._require_same(incarnation)  # or the journal would remember what the store has lost
         self.journal.add(texts, lambda seal: encode_line(parse_release(texts[seal]).line()))
         self._require_same(incarnation)  # only now: see `store_confirmation`
-        return PaidRelease(kept, charged, prices)
+        return PaidRelease(stored_release, charged, prices)
 
     def prices(self, series: Series) -> list[ReleasePrice]:
         """Return the prices of a series' releases, the oldest first."""
@@ -122,10 +122,12 @@ class PrivacyFilter:
         now: datetime,
         actor: str,
     ) -> tuple[list[Record], tuple[StoredRelease, bool]]:
-        made = release_records(self.store, series.fingerprint)
-        earlier = list(map(self._price, made))
-        for known, record in zip(earlier, made, strict=True):
-            if known.canonical == question.canonical and not is_overspent(series, known, earlier):
+        records = release_records(self.store, series.fingerprint)
+        earlier = list(map(self._price, records))
+        for earlier_release, record in zip(earlier, records, strict=True):
+            if earlier_release.canonical == question.canonical and not is_overspent(
+                series, earlier_release, earlier
+            ):
                 return [], (parse_release(record), False)
         require_closed_periods(series, question.charges, utc_day(now))
         require_budget(series, question.charges, earlier)
@@ -204,8 +206,8 @@ class PrivacyFilter:
         def decide() -> tuple[list[Record], list[StoredRelease]]:
             journal = registered_journals(self.store).get(id_)
             if journal is None:
-                known = ", ".join(registered_journals(self.store)) or "none is registered"
-                raise SettingsError("ID", id_, f"no such journal: {known}")
+                journal_ids = ", ".join(registered_journals(self.store)) or "none is registered"
+                raise SettingsError("ID", id_, f"no such journal: {journal_ids}")
             missing = self.forgotten()
             act = audit_record(self.store, now, actor, "journal retired", str(journal))
             gone = [Record(JOURNAL, id_, None), Record(RETIRED, id_, journal.label.encode())]
@@ -219,8 +221,10 @@ class PrivacyFilter:
         if state is None:  # several journals in one file: each host that runs adds what it knows
             return []
         there = registered_journals(self.store).keys() | self.store.records(RETIRED).keys() | {but}
-        known = sorted(state.members.items())
-        return [RegisteredJournal(id_, label).record() for id_, label in known if id_ not in there]
+        members = sorted(state.members.items())
+        return [
+            RegisteredJournal(id_, label).record() for id_, label in members if id_ not in there
+        ]
 
     def _appended(self, missing: Iterable[StoredRelease]) -> list[Record]:
         """Return records that are appended to those in the store; none is overwritten."""
@@ -240,8 +244,10 @@ def _stored_release(
     """Return a new release as it will be read: to JSON and back, numbers and lists are the same."""
     charges = {str(period): charge for period, charge in question.charges.items()}
     day = utc_day(now).isoformat()
-    made = StoredRelease(series.fingerprint, question.canonical, charges, answer, day, actor)
-    return StoredRelease.from_json(json.loads(json.dumps(made.line())))
+    stored_release = StoredRelease(
+        series.fingerprint, question.canonical, charges, answer, day, actor
+    )
+    return StoredRelease.from_json(json.loads(json.dumps(stored_release.line())))
 
 
 def _refuse_other_journal(journal: ReleaseJournal, id_: str) -> None:

@@ -98,9 +98,9 @@ class ReleaseJournal:
             flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW  # what it cuts off is never another's
             with os.fdopen(os.open(self.path, flags, 0o600), "rb+") as file:
                 fcntl.flock(file, fcntl.LOCK_EX)
-                known = _whole(file.read())
-                there = set(map(seal, known))
-                file.seek(sum(map(len, known)))
+                journaled = _whole(file.read())
+                there = set(map(seal, journaled))
+                file.seek(sum(map(len, journaled)))
                 file.truncate()
                 file.writelines(text(mark) for mark in seals if mark not in there)
                 file.flush()

@@ -91,8 +91,8 @@ class RegisteredJournal:
 
 def registered_journals(store: RecordStore) -> dict[str, RegisteredJournal]:
     """Return the registered journals, by identity."""
-    kept = store.records(JOURNAL)
-    return {id_: RegisteredJournal(**json.loads(value)) for id_, value in sorted(kept.items())}
+    records = store.records(JOURNAL)
+    return {id_: RegisteredJournal(**json.loads(value)) for id_, value in sorted(records.items())}
 
 
 def view_digest(incarnation: str, journals: Iterable[str]) -> str:

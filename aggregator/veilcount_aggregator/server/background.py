@@ -46,14 +46,14 @@ class DurabilityLog:
                 self._last = durability
 
     def _log(self, found: Durability) -> None:
-        known = set(self._last.weaknesses if self._last else ())
+        last_weaknesses = set(self._last.weaknesses if self._last else ())
         for weakness in found.weaknesses:
-            if weakness not in known:
+            if weakness not in last_weaknesses:
                 level = logging.ERROR if weakness.blocks else logging.WARNING
                 log_event("durability", level, reason=str(weakness))
         if self._last is None and found.durable is not DurabilityState.YES and not found.blocking:
             log_event("durability", logging.WARNING, reason=f"not durable: {found.why}")
-        elif known and not found.weaknesses:
+        elif last_weaknesses and not found.weaknesses:
             log_event("durability", reason=f"durable again: {found.why}")
 
 
@@ -142,19 +142,19 @@ class BackgroundThread:
 
         A log-in changes none of the copied records.
         """
-        known = self._aggregator.known()
+        snapshot = self._aggregator.known()
         last = self._replicated
         same = (
             last is not None
-            and last.catalog is known.catalog
-            and last.api_keys == known.api_keys
-            and last.gateway_secrets is known.gateway_secrets
+            and last.catalog is snapshot.catalog
+            and last.api_keys == snapshot.api_keys
+            and last.gateway_secrets is snapshot.gateway_secrets
         )
         if same and self._seconds() < self._next_replication:
             return
         with suppress(StoreUnavailable):  # there is nothing new while the records are unavailable
             self._aggregator.catalog_cache.replicate()
-            self._replicated = known
+            self._replicated = snapshot
         self._next_replication = self._seconds() + REPLICATION_SECONDS
 
     def _check_clock(self) -> None:

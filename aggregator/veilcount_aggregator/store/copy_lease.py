@@ -92,8 +92,8 @@ class CopyLease:
             )
 
     def _holds(self) -> bool:
-        kept = self._kept()
-        return kept is not None and json.loads(kept)["token"] == self._own["token"]
+        stored_lease = self._kept()
+        return stored_lease is not None and json.loads(stored_lease)["token"] == self._own["token"]
 
     def _kept(self) -> bytes | None:
         kind, key = self._name
@@ -105,11 +105,11 @@ class CopyLease:
 
 def _is_dead(found: bytes) -> bool:
     """Whether the process is known to be dead: it can be looked up on this host alone."""
-    held = json.loads(found)
-    if held["host"] != socket.gethostname():
+    lease = json.loads(found)
+    if lease["host"] != socket.gethostname():
         return False
     try:
-        os.kill(held["process"], 0)
+        os.kill(lease["process"], 0)
     except OSError as error:
         return isinstance(error, ProcessLookupError)
     return False
@@ -118,5 +118,5 @@ def _is_dead(found: bytes) -> bool:
 def _holder(kept: bytes | None) -> str:
     if kept is None:
         return "another process"
-    held = json.loads(kept)
-    return f"process {held['process']} on {held['host']} (since {held['since']})"
+    lease = json.loads(kept)
+    return f"process {lease['process']} on {lease['host']} (since {lease['since']})"

@@ -67,15 +67,15 @@ def copy_store(
     _begun(source, target, where)  # before anything is written to what may be another store
     lease = CopyLease(target, KIND, RUN)
     with lease.held():
-        known, kept = _begun(source, target, where)
-        if known is None:
-            known = IncomingCopy((kept or _make_read_only(source, where)).ticket)
-            _keep(lease, known)
-        _carry(source, target, lease, known, progress)
+        incoming, outgoing = _begun(source, target, where)
+        if incoming is None:
+            incoming = IncomingCopy((outgoing or _make_read_only(source, where)).ticket)
+            _keep(lease, incoming)
+        _carry(source, target, lease, incoming, progress)
         source_digest = content_digest(_carried(source))
         if source_digest != content_digest(_carried(target)):
             raise StoreUnfit("the copy differs from its source: begin again with an empty target")
-        _keep(lease, replace(known, done=True))
+        _keep(lease, replace(incoming, done=True))
     return source_digest
 
 
@@ -83,33 +83,33 @@ def _begun(
     source: Store, target: Store, where: str
 ) -> tuple[IncomingCopy | None, OutgoingCopy | None]:
     """Return what both sides know of this copy; refuse one that cannot be begun or gone on with."""
-    known, kept = _incoming_copy(target), _copy_of_read_only(source)
-    if known is None:
-        _refuse_other(target, kept, where)
+    incoming, outgoing = _incoming_copy(target), _copy_of_read_only(source)
+    if incoming is None:
+        _refuse_other(target, outgoing, where)
     else:
-        _refuse_again(known, kept)
-    return known, kept
+        _refuse_again(incoming, outgoing)
+    return incoming, outgoing
 
 
 def outgoing_copy(source: RecordStore) -> OutgoingCopy | None:
     """Return where a store was copied to, or is being copied to; None: nowhere."""
-    kept = source.records(KIND).get(TO)
-    return None if kept is None else OutgoingCopy(**json.loads(kept))
+    record = source.records(KIND).get(TO)
+    return None if record is None else OutgoingCopy(**json.loads(record))
 
 
 def _incoming_copy(target: RecordStore) -> IncomingCopy | None:
-    kept = target.records(KIND).get(FROM)
-    return None if kept is None else IncomingCopy(**json.loads(kept))
+    record = target.records(KIND).get(FROM)
+    return None if record is None else IncomingCopy(**json.loads(record))
 
 
 def _copy_of_read_only(source: Store) -> OutgoingCopy | None:
     """Return the copy that a source is read-only for; None: it is open."""
     if not source.health().read_only:
         return None
-    kept = outgoing_copy(source)
-    if kept is None:
+    outgoing = outgoing_copy(source)
+    if outgoing is None:
         raise StoreReadOnly("the source is read-only, by no copy: make it writable first")
-    return kept
+    return outgoing
 
 
 def _refuse_other(target: Store, kept: OutgoingCopy | None, where: str) -> None:
@@ -136,16 +136,16 @@ def _refuse_again(known: IncomingCopy, kept: OutgoingCopy | None) -> None:
 
 def _make_read_only(source: Store, where: str) -> OutgoingCopy:
     """Make a source read-only for a copy, unless another copy of it has begun meanwhile."""
-    made, seen = OutgoingCopy(secrets.token_hex(16), where), outgoing_copy(source)
+    new_copy, seen = OutgoingCopy(secrets.token_hex(16), where), outgoing_copy(source)
 
     def decide() -> tuple[list[Record], None]:
         if outgoing_copy(source) != seen or source.health().read_only:
             raise StoreReadOnly("another copy of the source has just begun: wait for it")
-        return [Record(KIND, TO, json.dumps(asdict(made)).encode())], None
+        return [Record(KIND, TO, json.dumps(asdict(new_copy)).encode())], None
 
     update_records(source, decide)
     source.set_read_only(on=True)
-    return made
+    return new_copy
 
 
 def _carry(

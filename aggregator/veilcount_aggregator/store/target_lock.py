@@ -60,7 +60,7 @@ def _acquire(path: Path) -> int | None:
 
 def _holder(path: Path) -> str:
     try:
-        held = json.loads(path.read_text("utf-8"))
-        return f"process {held['process']} on {held['host']} writes it since {held['since']}"
+        holder = json.loads(path.read_text("utf-8"))
+        return f"process {holder['process']} on {holder['host']} writes it since {holder['since']}"
     except (OSError, ValueError, KeyError):
         return "another process writes it"

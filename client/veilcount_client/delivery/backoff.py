@@ -91,9 +91,13 @@ class RowBackoff:
         for queued_report in queued_reports:
             rows[None if self._persons else row_of(queued_report)].append(queued_report)
         times: dict[int, float] = {}
-        for row, those in rows.items():
-            due = now + after + self._wait(row, max(report.tries for report in those), seen=seen)
-            times |= {report.number: due for report in those}
+        for row, row_reports in rows.items():
+            due = (
+                now
+                + after
+                + self._wait(row, max(report.tries for report in row_reports), seen=seen)
+            )
+            times |= {report.number: due for report in row_reports}
             if row is not None:
                 with self._lock:
                     self._due[row] = due

@@ -50,20 +50,20 @@ def group_into_bodies(
     if not persons:
         return shuffled
     mixed: list[list[QueuedReport]] = []
-    held: list[int] = []  # how many rows each body has
+    row_counts: list[int] = []  # how many rows each body has
     turn: dict[bytes, int] = defaultdict(int)  # the body that a person's next row may go into
     for row in shuffled:
         person = row[0].person
         place = turn[person]
         while place < len(mixed) and (
-            len(mixed[place]) + len(row) > MOST_IN_BODY or held[place] == most_rows
+            len(mixed[place]) + len(row) > MOST_IN_BODY or row_counts[place] == most_rows
         ):
             place += 1
         if place == len(mixed):
             mixed.append([])
-            held.append(0)
+            row_counts.append(0)
         mixed[place] += row
-        held[place] += 1
+        row_counts[place] += 1
         turn[person] = place + 1
     return [randomness.shuffled(body) for body in mixed]
 

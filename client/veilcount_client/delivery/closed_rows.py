@@ -75,5 +75,5 @@ class ClosedRows:
         collection = self.series.get(report.fingerprint)
         if self.uncapped or collection is None or collection.linkage in UNLINKED:
             return None
-        whole = collection.linkage is Linkage.COLLECTION
-        return collection.periods - 1 if whole else report.period
+        is_one_row = collection.linkage is Linkage.COLLECTION
+        return collection.periods - 1 if is_one_row else report.period

@@ -75,9 +75,9 @@ class _LimitedReader(RawIOBase):
 
 def limited_response(budget: ReadBudget, *arguments: Any, **options: Any) -> HTTPResponse:
     """Make a response as `http.client` does, which reads within a budget."""
-    made = HTTPResponse(*arguments, **options)
-    made.fp = BufferedReader(_LimitedReader(made.fp.detach(), budget))
-    return made
+    response = HTTPResponse(*arguments, **options)
+    response.fp = BufferedReader(_LimitedReader(response.fp.detach(), budget))
+    return response
 
 
 def is_unsent(error: Exception) -> bool:
@@ -154,10 +154,10 @@ class Deadline:
 
 def session(deadline: Deadline) -> requests.Session:
     """Return a session whose connections the deadline watches, direct or through a proxy."""
-    made, adapter = requests.Session(), _Adapter(deadline)
-    made.mount("http://", adapter)
-    made.mount("https://", adapter)
-    return made
+    new_session, adapter = requests.Session(), _Adapter(deadline)
+    new_session.mount("http://", adapter)
+    new_session.mount("https://", adapter)
+    return new_session
 
 
 class _Adapter(HTTPAdapter):
@@ -233,8 +233,8 @@ def _connect(connection: Any, deadline: Deadline) -> socket.socket:
         return opened
 
     try:
-        *others, last = _addresses(host, port)
-        for address in others:
+        *earlier_addresses, last = _addresses(host, port)
+        for address in earlier_addresses:
             with suppress(OSError):
                 return dial(address)
         return dial(last)

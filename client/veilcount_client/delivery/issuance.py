@@ -64,14 +64,14 @@ class Issuance:
 
     def _open(self) -> Iterator[tuple[PersonState, Collection, float]]:
         """Yield who still lacks tokens of which collection, and when they are to be requested."""
-        wanted = [
+        open_requests = [
             collection
             for collection in self.collections.values()
             if collection.linkage is Linkage.TOKEN
         ]
-        for key in self.state.consenting() if wanted and self.issuer else ():
+        for key in self.state.consenting() if open_requests and self.issuer else ():
             person = self.state.person(key)
-            for collection in wanted:
+            for collection in open_requests:
                 series = collection.fingerprint
                 if series in person.covered and not self.is_done(key, series):
                     drawn = tokens_requested_at(person, collection)

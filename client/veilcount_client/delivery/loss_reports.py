@@ -70,10 +70,10 @@ class LossReports:
 
     def _time(self, series: str, now: float, grace: float) -> float:
         """Return when a series' losses leave: drawn when they are seen, and again when overdue."""
-        kept = float(self.state.note(_due(series)) or 0)
-        if kept and now - grace <= kept <= now + 2 * DAY:
-            return kept
-        due = self.later(now) if 0 < kept < now else self.later(now + DAY, DAY)
+        due_at = float(self.state.note(_due(series)) or 0)
+        if due_at and now - grace <= due_at <= now + 2 * DAY:
+            return due_at
+        due = self.later(now) if 0 < due_at < now else self.later(now + DAY, DAY)
         self.state.keep(_due(series), str(due))
         return due
 
@@ -85,8 +85,8 @@ class LossReports:
         for collection in self.collections.values():
             series = collection.fingerprint
             totals = self._totals(collection, counts)
-            known = self.state.note(_reported(series)) or "0 0 0"
-            new = [total - int(old) for total, old in zip(totals, known.split(), strict=True)]
+            reported = self.state.note(_reported(series)) or "0 0 0"
+            new = [total - int(old) for total, old in zip(totals, reported.split(), strict=True)]
             if any(count > 0 for count in new):
                 losses = Losses(series, *map(Losses.bucket, new))
                 yield LossReport(losses, " ".join(map(str, totals)))

@@ -63,8 +63,8 @@ KEYS = {
 
 def describe(kind: str, *, keyed: bool, test: bool = False) -> str:
     """Return what a reply that is trouble means, with the aggregator as the subject."""
-    if known := VERDICTS.get(kind) or RELAYED.get(kind):
-        return known
+    if sentence := VERDICTS.get(kind) or RELAYED.get(kind):
+        return sentence
     status = kind.removeprefix(REJECTED)
     if kind != status:
         why = "bring app and aggregator to the same release"
@@ -173,8 +173,8 @@ def _kinds(reports: Iterable[Report], outcome: Outcome) -> dict[str, str]:
 
 def last_reply(notes: Notes, series: str) -> LastReply | None:
     """Return the last reply on a series that a state has kept."""
-    kept = notes.note(_name(series))
-    return LastReply(*kept.split("|")[:3]) if kept else None
+    stored_reply = notes.note(_name(series))
+    return LastReply(*stored_reply.split("|")[:3]) if stored_reply else None
 
 
 def _name(series: str) -> str:

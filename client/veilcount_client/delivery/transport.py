@@ -197,8 +197,8 @@ def _verdicts(content: bytes, reports: int) -> Outcome:
 
 def without_password(url: str) -> str:
     """Return a URL without its user and password, as it may be shown."""
-    scheme, separator, rest = url.rpartition("://")
-    return scheme + separator + rest.rpartition("@")[2]
+    scheme, separator, authority_and_path = url.rpartition("://")
+    return scheme + separator + authority_and_path.rpartition("@")[2]
 
 
 def malformed(url: str, name: str = "url") -> str:

@@ -158,9 +158,9 @@ def _when(collection: Collection, days: DayRange) -> str:
 
 
 def _removed(new: Collections, old: Collections) -> Iterator[DiagnosticResult]:
-    kept = {*new, *(collection.replaces for collection in new.values())}
+    remaining = {*new, *(collection.replaces for collection in new.values())}
     for name in old:
-        if name not in kept:
+        if name not in remaining:
             message = f'gone: what it reserved stays reserved (if renamed: replaces = "{name}")'
             yield DiagnosticResult(name, True, message)
 

@@ -79,11 +79,11 @@ def consent(notes: Notes, person: PersonState, collections: Iterable[Collection]
         return "the person was not asked: if client.must_ask: client.consent(...)"
     if not person.consented:
         return "the person said no: nothing is recorded"
-    known = known_definitions(notes)
+    definitions = known_definitions(notes)
     missing, declined = list[str](), list[str]()
     for collection in collections:
         if collection.fingerprint not in person.covered:
-            is_declined = lineage_of(known, collection) in person.declined
+            is_declined = lineage_of(definitions, collection) in person.declined
             (declined if is_declined else missing).append(collection.name)
     if declined and not missing:
         return f"the person said no to {', '.join(declined)}: nothing is recorded of it"
@@ -162,9 +162,9 @@ def cap(
 
 def losses_of(counts: Mapping[tuple[Loss, str], int], names: Iterable[str]) -> Counter[Loss]:
     """Return the losses that are kept under any of these names."""
-    wanted = set(names)
+    chosen_names = set(names)
     lost: Counter[Loss] = Counter()
     for (reason, where), count in counts.items():
-        if where in wanted:
+        if where in chosen_names:
             lost[reason] += count
     return lost

@@ -60,8 +60,8 @@ class NotesOverlay:
 
     def note(self, name: str) -> str | None:
         """Return what is kept under a name."""
-        known = self._below.note(name) if self._below else None
-        return self._own.get(name, known)
+        value_below = self._below.note(name) if self._below else None
+        return self._own.get(name, value_below)
 
     def keep(self, name: str, value: str) -> None:
         """Keep it here."""
@@ -123,8 +123,8 @@ def filesystem(directory: Path) -> str:
         mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
-    wanted = f"{os.major(device)}:{os.minor(device)}"
-    mount_lines = [line for line in mounts.splitlines() if line.split()[2] == wanted]
+    device_number = f"{os.major(device)}:{os.minor(device)}"
+    mount_lines = [line for line in mounts.splitlines() if line.split()[2] == device_number]
     return mount_lines[-1].partition(" - ")[2].split()[0] if mount_lines else ""
 
 

@@ -27,10 +27,10 @@ def check_tokens(
     now: Callable[[], float],
 ) -> Iterator[DiagnosticResult]:
     """Yield what was found, if a collection has tokens; none is asked for."""
-    wanted = [
+    token_collections = [
         collection for collection in collections.values() if collection.linkage is Linkage.TOKEN
     ]
-    if not wanted:
+    if not token_collections:
         return
     url = settings.issuer
     if url is None:
@@ -40,9 +40,9 @@ def check_tokens(
     if why := malformed(url, "issuer") or in_clear(url, "account"):
         yield DiagnosticResult("issuer", False, why)
         return
-    for collection in wanted:
+    for collection in token_collections:
         yield _keys(url, collection, now)
-    yield _account(url, wanted[0], account, now)
+    yield _account(url, token_collections[0], account, now)
 
 
 def _keys(url: str, collection: Collection, now: Callable[[], float]) -> DiagnosticResult:

@@ -68,20 +68,22 @@ def reserve(
 
     Without ceilings, those of the first file ever loaded hold: to grow takes an explicit act.
     """
-    held = {load["name"]: Claim(**load) for load in json.loads(notes.note(CLAIMS) or "[]")}
-    wanted = [_claim(collection, held) for collection in collections]
-    ceilings = _ceilings(notes, wanted, ceiling, daily_ceiling)
-    fitting, refused = _fit(wanted, list(held.values()), ceilings)
+    claims_by_name = {
+        load["name"]: Claim(**load) for load in json.loads(notes.note(CLAIMS) or "[]")
+    }
+    new_claims = [_claim(collection, claims_by_name) for collection in collections]
+    ceilings = _ceilings(notes, new_claims, ceiling, daily_ceiling)
+    fitting, refused = _fit(new_claims, list(claims_by_name.values()), ceilings)
     claims = {claim.name: claim for claim in fitting}
     # Of a refused name the lineage is kept, for what replaces it later; it costs nothing.
     names = {
         claim.name: replace(claim, life=0, day=0, reserved=0)
-        for claim in wanted
+        for claim in new_claims
         if claim.name in refused
     }
     # What was removed, or is refused in its new form, may have spent: its claim stays.
-    kept = [asdict(claim) for claim in (names | held | claims).values()]
-    notes.keep(CLAIMS, json.dumps(kept, separators=(",", ":")))
+    stored_claims = [asdict(claim) for claim in (names | claims_by_name | claims).values()]
+    notes.keep(CLAIMS, json.dumps(stored_claims, separators=(",", ":")))
     return Reservation(claims, refused, ceilings)
 
 
@@ -98,11 +100,11 @@ def _heirs(claims: Iterable[Claim]) -> list[Claim]:
     """Return one claim a lineage, the larger of each figure: they spend from one account."""
     heirs: dict[str, Claim] = {}
     for claim in claims:
-        known = heirs.get(claim.lineage, claim)
+        heir = heirs.get(claim.lineage, claim)
         heirs[claim.lineage] = replace(
-            _grouped(claim, known),
-            reserved=max(claim.reserved, known.reserved),
-            day=max(claim.day, known.day),
+            _grouped(claim, heir),
+            reserved=max(claim.reserved, heir.reserved),
+            day=max(claim.day, heir.day),
         )
     return list(heirs.values())
 
@@ -149,19 +151,19 @@ def _too_much(name: str, needed: int, ceiling: int) -> str:
 
 
 def _claim(collection: Collection, held: Mapping[str, Claim]) -> Claim:
-    known = held.get(collection.name) or held.get(collection.replaces or "")
+    earlier_claim = held.get(collection.name) or held.get(collection.replaces or "")
     life, cohort = micro(collection.epsilon_user), collection.cohort
     claim = Claim(
         collection.name,
-        known.lineage if known else collection.replaces or collection.name,
+        earlier_claim.lineage if earlier_claim else collection.replaces or collection.name,
         life,
         micro(collection.epsilon_day),
-        max(life, known.reserved if known else 0),
+        max(life, earlier_claim.reserved if earlier_claim else 0),
         f"{cohort.draw} {cohort.of}" if cohort else None,
         cohort.number if cohort else 0,
         " ".join(sorted((collection.name, collection.twin))) if collection.twin else None,
     )
-    return _grouped(claim, known or claim)
+    return _grouped(claim, earlier_claim or claim)
 
 
 def _grouped(claim: Claim, known: Claim) -> Claim:
@@ -177,12 +179,12 @@ def _grouped(claim: Claim, known: Claim) -> Claim:
 def _ceilings(
     notes: Notes, wanted: list[Claim], ceiling: Fraction | None, daily: Fraction | None
 ) -> Ceilings:
-    kept = notes.note(CEILINGS)
-    if kept is None:
+    stored_ceilings = notes.note(CEILINGS)
+    if stored_ceilings is None:
         first = total(wanted)
-        kept = f"{first.life} {first.day}"
-        notes.keep(CEILINGS, kept)
-    life, day = map(int, kept.split())
+        stored_ceilings = f"{first.life} {first.day}"
+        notes.keep(CEILINGS, stored_ceilings)
+    life, day = map(int, stored_ceilings.split())
     return Ceilings(
         life if ceiling is None else micro(ceiling), day if daily is None else micro(daily)
     )

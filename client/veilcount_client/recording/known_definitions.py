@@ -91,14 +91,14 @@ def lineage_of(known: Mapping[str, KnownDefinition], collection: Collection) -> 
 
 def remember(notes: Notes, collections: Iterable[Collection], claims: Mapping[str, Claim]) -> None:
     """Keep what is loaded now."""
-    known = known_definitions(notes)
+    definitions = known_definitions(notes)
     loaded = {
         collection.fingerprint: KnownDefinition.from_collection(
             collection, claims[collection.name].lineage
         )
         for collection in collections
     }
-    merged = known | loaded
-    if merged != known:
+    merged = definitions | loaded
+    if merged != definitions:
         rows = [astuple(value) for value in merged.values()][-MOST:]
         notes.keep(NOTE, json.dumps(rows, separators=(",", ":"), ensure_ascii=False))

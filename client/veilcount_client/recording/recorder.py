@@ -98,7 +98,7 @@ class Recorder:
     def sweep(self, now: float, collections: Collections) -> None:
         """Draw held answers whose instant has come, and the absences that are due."""
         self._put_on_device()
-        due = {key: held for key, held in self._held.items() if held.instants[0] <= now}
+        due = {key: answer for key, answer in self._held.items() if answer.instants[0] <= now}
         self.drawer.store(due.values())  # first, so that a StateError loses none of them
         for key in due:
             self._held.pop(key, None)
@@ -114,23 +114,27 @@ class Recorder:
 
     def _sweep_device(self, now: float, collections: Collections) -> None:
         """Draw what is held on the device and due."""
-        known = {
+        collections_by_key = {
             collection.fingerprint: collection
             for collection in collections
             if collection.held_on_device
         }
-        while known and (held := self.state.held_due(now, MOST_DRAWN)):
+        while collections_by_key and (due_values := self.state.held_due(now, MOST_DRAWN)):
             trends = [
                 pending
-                for pending in held
-                if pending.series in known and known[pending.series].is_trend
+                for pending in due_values
+                if pending.series in collections_by_key
+                and collections_by_key[pending.series].is_trend
             ]
-            self._trends.report(((known[trend.series], trend) for trend in trends), now)
-            values = [pending for pending in held if pending not in trends]
+            self._trends.report(
+                ((collections_by_key[trend.series], trend) for trend in trends), now
+            )
+            values = [pending for pending in due_values if pending not in trends]
             self.drawer.store(
-                self._of_device(value, known[value.series])
+                self._of_device(value, collections_by_key[value.series])
                 for value in values
-                if value.series in known and not known[value.series].is_retention
+                if value.series in collections_by_key
+                and not collections_by_key[value.series].is_retention
             )
             for value in values:  # those that were not frozen now had been before, or may not be
                 self.state.drop_held(value)
@@ -148,9 +152,9 @@ class Recorder:
 
     def discard(self, person: bytes, series: Container[str]) -> None:
         """Forget what is held in memory of one person and these series."""
-        held = list(self._held.items())  # in one step: the thread may be holding more
+        pending = list(self._held.items())  # in one step: the thread may be holding more
         self._held = {
-            key: answer for key, answer in held if key[0] != person or key[1] not in series
+            key: answer for key, answer in pending if key[0] != person or key[1] not in series
         }
 
     def next_instant(self, now: float, collections: Collections) -> float | None:
@@ -224,8 +228,8 @@ class Recorder:
 
     def _hold(self, answer: PersonAnswer) -> None:
         key = (answer.person.key, answer.collection.fingerprint, answer.period)
-        held = self._held.get(key)
-        self._held[key] = answer if held is None else _merged(held, answer)
+        pending = self._held.get(key)
+        self._held[key] = answer if pending is None else _merged(pending, answer)
 
     def _put_on_device(self) -> None:
         """Merge what was recorded since the last time into the values that the device holds."""

@@ -89,13 +89,15 @@ class TrendStates:
         person, collection = answer.person, answer.collection
         value = collection.domain.input(answer.value, self._drawer.randomness)
         while True:
-            held = self._state.held(person.key, collection.fingerprint)
-            if held is not None and held.period < answer.period:  # its instant has passed
-                self.report([(collection, held)], answer.at)
+            stored_value = self._state.held(person.key, collection.fingerprint)
+            if (
+                stored_value is not None and stored_value.period < answer.period
+            ):  # its instant has passed
+                self.report([(collection, stored_value)], answer.at)
                 continue
-            old = held or self._first(person, collection, answer.period, answer.at)
+            old = stored_value or self._first(person, collection, answer.period, answer.at)
             new = replace(old, value=replace(decode_state(old), value=value).encode(), at=answer.at)
-            if self._state.hold(held, new, answer.round):
+            if self._state.hold(stored_value, new, answer.round):
                 return
             if not self._state.agrees(person.key, collection.fingerprint, answer.round):
                 self._drawer.losses.add(Loss.NO_CONSENT, collection.name)
@@ -109,14 +111,14 @@ class TrendStates:
             if not self._skipped(*interval, now)
         ]
         outcomes = self._state.commit([draw for _, draw in drawn]) if drawn else []
-        for ((collection, held), _), outcome in zip(drawn, outcomes, strict=True):
+        for ((collection, pending), _), outcome in zip(drawn, outcomes, strict=True):
             if outcome is DrawOutcome.FROZEN:
-                last, _ = self._state.used(held.person, held.series)
-                if last >= held.period:  # the aggregator closed the row
-                    self._skip(collection, held)
+                last, _ = self._state.used(pending.person, pending.series)
+                if last >= pending.period:  # the aggregator closed the row
+                    self._skip(collection, pending)
             elif outcome is not DrawOutcome.STORED:
                 self._drawer.losses.add(Loss(outcome), collection.name)
-                self._state.drop_held(held)
+                self._state.drop_held(pending)
 
     def _draw(self, collection: Collection, held: HeldValue) -> ReportDraw:
         person, kept = self._state.person(held.person), decode_state(held)
@@ -140,8 +142,8 @@ class TrendStates:
         return late
 
     def _skip(self, collection: Collection, held: HeldValue) -> None:
-        kept = decode_state(held)
-        new = self._next(collection, held, replace(kept, initial=kept.value))
+        state = decode_state(held)
+        new = self._next(collection, held, replace(state, initial=state.value))
         if new is None or not self._state.hold(held, new, self._round(collection, held)):
             self._state.drop_held(held)  # if nothing else is held meanwhile
 
@@ -166,6 +168,6 @@ class TrendStates:
         series = collection.fingerprint
         begun = self._state.used(person.key, series)[0] >= 0
         lost = KeptState(0, used=schedule.trend_mechanism(collection).changes, paid=True)
-        kept = lost if begun else KeptState(0)
+        state = lost if begun else KeptState(0)
         due = instants(person, collection, period)[0]
-        return HeldValue(person.key, series, period, 0, kept.encode(), now, due)
+        return HeldValue(person.key, series, period, 0, state.encode(), now, due)

@@ -79,15 +79,15 @@ class MemoryOutbox:
     def lease(
         self, now: float, until: float, most: int, *, hurry: bool = False
     ) -> list[QueuedReport]:
-        taken: list[QueuedReport] = []
+        leased: list[QueuedReport] = []
         with self._lock:
             for number, entry in self._entries.items():
                 due = entry.draw.earliest if hurry else entry.send_at
-                if len(taken) < most and due <= now and entry.leased <= now:
+                if len(leased) < most and due <= now and entry.leased <= now:
                     entry.leased, entry.tries = until, entry.tries + 1
                     fields = (entry.draw.person, entry.report, entry.send_at, entry.tries)
-                    taken.append(QueuedReport(number, *fields))
-        return taken
+                    leased.append(QueuedReport(number, *fields))
+        return leased
 
     def overdue(self, before: float, after: float, most: int) -> list[int]:
         with self._lock:

@@ -99,9 +99,9 @@ def _pack_draw(draw: ReportDraw, names: dict[str, int]) -> bytes:
     def place(name: str) -> int:
         return names.setdefault(name, len(names) + 1)
 
-    report, held = draw.report, draw.held
-    old = pack_held(held.old) if held and held.old else b""
-    new = pack_held(held.new) if held and held.new else b""
+    report, pending = draw.report, draw.held
+    old = pack_held(pending.old) if pending and pending.old else b""
+    new = pack_held(pending.new) if pending and pending.new else b""
     head = DRAW.pack(
         draw.person,
         place(draw.series),
@@ -119,8 +119,8 @@ def _pack_draw(draw: ReportDraw, names: dict[str, int]) -> bytes:
         draw.free,
         report is not None,
         place(report.fingerprint if report else draw.series),
-        held is not None,
-        held.new.due if held and held.new else 0.0,
+        pending is not None,
+        pending.new.due if pending and pending.new else 0.0,
         draw.round,
         len(old),
         len(new),

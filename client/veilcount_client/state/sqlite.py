@@ -152,15 +152,15 @@ class SqliteState(SqliteFile):
             rows = database.execute(
                 _DUE.format("earliest" if hurry else "send_at"), (now, now, most)
             )
-            taken = [
+            leased = [
                 QueuedReport(number, person, _report(*fields), send_at, tries + 1)
                 for number, person, *fields, send_at, tries in rows.fetchall()
             ]
             database.executemany(
                 "update report set leased = ?, tries = tries + 1 where number = ?",
-                [(until, queued_report.number) for queued_report in taken],
+                [(until, queued_report.number) for queued_report in leased],
             )
-        return taken
+        return leased
 
     def overdue(self, before: float, after: float, most: int) -> list[int]:
         rows = self._read(

@@ -50,8 +50,8 @@ def spend(database: sqlite3.Connection, draw: ReportDraw) -> DrawOutcome:
 
 def _is_held(database: sqlite3.Connection, draw: ReportDraw) -> bool:
     """Whether the value that a draw was made from is still held."""
-    held = draw.held
-    return held is None or held_value(database, draw.person, draw.series) == held.old
+    pending = draw.held
+    return pending is None or held_value(database, draw.person, draw.series) == pending.old
 
 
 def charge(database: sqlite3.Connection, draw: ReportDraw) -> bool:

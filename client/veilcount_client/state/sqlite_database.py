@@ -106,7 +106,7 @@ class SqliteFile:
         return self._connection or self._open()
 
     def _open(self) -> sqlite3.Connection:
-        known = self.root
+        known_root = self.root
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         file_checks.check_directory(self._directory)
         while self._next.exists():
@@ -122,7 +122,7 @@ class SqliteFile:
         except BaseException:
             self._let_go()  # now: later it would delete by name what is another's by then
             raise
-        if known not in {b"", self.root}:
+        if known_root not in {b"", self.root}:
             raise StateError("the state was damaged or removed, and begins anew")
         return self._connection
 
@@ -131,19 +131,19 @@ class SqliteFile:
         machine, self._mark = file_checks.machine_digest(path), file_checks.mark_path(path)
         with transaction(database):
             # Within: no other process commits between the two numbers.
-            root, known = note(database, "root"), file_checks.read_mark(self._mark)
+            root, marked_root = note(database, "root"), file_checks.read_mark(self._mark)
             if root is None:
                 root = new_root().hex()
                 keep(database, "root", root)
-                if self._number > 1 or known:
+                if self._number > 1 or marked_root:
                     lose(database, Loss.CORRUPT, "", 1)
                     _bar(database, self._now())
-                _count(database, known)
-            elif note(database, "machine") != machine or known > _transactions(database):
+                _count(database, marked_root)
+            elif note(database, "machine") != machine or marked_root > _transactions(database):
                 _begin_as_another(database)
                 lose(database, Loss.MOVED, "", 1)
                 _bar(database, self._now())
-                _count(database, known)
+                _count(database, marked_root)
             keep(database, "machine", machine)
         self._marked = 0
         self._write_mark(database)
@@ -167,14 +167,14 @@ class SqliteFile:
         if not _is_damage(error):
             return StateError(str(error))
         self._let_go()
-        known, self.root = self.root, b""
+        former_root, self.root = self.root, b""
         try:
             file_checks.create_file(self._next)
             # Once mended and put back, the damaged one knows less than its mark: it was restored.
             file_checks.write_mark(self._mark, IMPOSSIBLE_COUNT)
             self._open()
         except (sqlite3.Error, OSError, StateError) as worse:
-            self.root = known
+            self.root = former_root
             return StateError(str(worse))
         return _Damaged(f"the state was damaged and begins anew: {error}")
 
@@ -332,8 +332,8 @@ def moves(database: sqlite3.Connection) -> tuple[float, ...]:
 
 def _bar(database: sqlite3.Connection, now: float) -> None:
     """Note a move: of periods that began before, nobody knows what was answered [answer_times]."""
-    kept = (*(min(move, now) for move in moves(database)), now)[-MOST_MOVES:]
-    keep(database, "moved", " ".join(map(str, kept)))
+    recent_moves = (*(min(move, now) for move in moves(database)), now)[-MOST_MOVES:]
+    keep(database, "moved", " ".join(map(str, recent_moves)))
 
 
 def _begin_as_another(database: sqlite3.Connection) -> None:

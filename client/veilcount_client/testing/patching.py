@@ -78,8 +78,8 @@ def secrets(randomness: RandomSource) -> Replacement:
 
 def environment() -> Replacement:
     """Turn kill switches off: a build machine that sets one must not change what is tested."""
-    kept = {name: value for name, value in os.environ.items() if name not in KILL_SWITCHES}
-    return patch.dict(os.environ, kept, clear=True)
+    variables = {name: value for name, value in os.environ.items() if name not in KILL_SWITCHES}
+    return patch.dict(os.environ, variables, clear=True)
 
 
 def integrations() -> Replacement:

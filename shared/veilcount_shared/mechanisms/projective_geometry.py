@@ -85,14 +85,14 @@ class ProjectiveGeometry(NumberedMessages):
         pivot = point.index(1)
         if randomness.bernoulli(self.a):
             normal = self.point(randomness.below(self.support_size), size - 1)
-            wanted = 0
+            target = 0
         else:
             normal = _digits(randomness.below(q ** (size - 1)), q, size - 1)
-            wanted = 1
+            target = 1
         normal.insert(pivot, 0)
         product = self._field.minus_dot(normal, point)
         # x is 1 at its pivot, so the missing coordinate is wanted - <rest of u, x>.
-        if wanted:
+        if target:
             product = (product + 1) % q if self._field.prime else product ^ 1
         normal[pivot] = product
         return self.number(normal)

@@ -113,8 +113,8 @@ class _Reader:
         return self._take(self.number()) if self._place < len(self._raw) else b""
 
     def _take(self, size: int) -> bytes:
-        taken = self._raw[self._place : self._place + size]
-        if len(taken) != size:
+        part = self._raw[self._place : self._place + size]
+        if len(part) != size:
             raise ObliviousError("message", f"it ends at byte {len(self._raw)}, inside a part")
         self._place += size
-        return taken
+        return part

@@ -23,8 +23,8 @@ KEY_BYTES = len(_FRAME) + MODULUS_BYTES + len(_EXPONENT)
 def parse_key(encoded: bytes) -> PublicKey:
     """Return the key of its encoding."""
     modulus = encoded[len(_FRAME) : -len(_EXPONENT)]
-    whole = len(encoded) == KEY_BYTES
-    if not whole or not encoded.startswith(_FRAME) or not encoded.endswith(_EXPONENT):
+    is_full_length = len(encoded) == KEY_BYTES
+    if not is_full_length or not encoded.startswith(_FRAME) or not encoded.endswith(_EXPONENT):
         raise TokenError("key", "give the SPKI of an RSA key of 2,048 bits, exponent 65537")
     if modulus[0] < 0x80 or modulus[-1] % 2 == 0:  # noqa: PLR2004 - 2,048 bits: the highest is set
         raise TokenError("key", "its modulus is no odd number of 2,048 bits")

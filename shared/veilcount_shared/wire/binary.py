@@ -111,11 +111,11 @@ class _Reader:
         return int.from_bytes(self.take_bytes(fields.size, name), "big")
 
     def take_bytes(self, size: int, name: str) -> bytes:
-        taken = self._body[self._place : self._place + size]
-        if len(taken) != size:
+        part = self._body[self._place : self._place + size]
+        if len(part) != size:
             raise WrongLength(name, f"the body ends at byte {len(self._body)}, inside this")
         self._place += size
-        return taken
+        return part
 
     def end(self) -> None:
         if self._place != len(self._body):

@@ -150,8 +150,8 @@ class CohortTails:
         return good
 
     def _inside(self, c: Counts, *, upper_tail: bool) -> Bools:
-        known = np.clip(c, 0, self.n)
-        tail = cohort_tail(self.supports, known, self.n, self.response, upper_tail=upper_tail)
+        counts = np.clip(c, 0, self.n)
+        tail = cohort_tail(self.supports, counts, self.n, self.response, upper_tail=upper_tail)
         return tail > self.least
 
 

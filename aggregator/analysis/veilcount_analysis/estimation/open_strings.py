@@ -159,18 +159,18 @@ def find(scores: Floats, buckets: Counts, alpha: float) -> Counts:
     both, needed = held.sum(axis=0) / sqrt(len(held)), _score(alpha)
     near = np.flatnonzero((both > needed) | (held.max(axis=0) > needed))
     held, both, buckets = held[:, near], both[near], buckets[:, near]
-    known, matched = np.zeros(scores.shape, np.bool_), np.zeros(len(near), np.bool_)
+    explained, matched = np.zeros(scores.shape, np.bool_), np.zeros(len(near), np.bool_)
     while True:  # until nothing new is found
-        owned = np.stack([row[places] for row, places in zip(known, buckets, strict=True)])
+        owned = np.stack([row[places] for row, places in zip(explained, buckets, strict=True)])
         meets: Bools = np.logical_or.reduce(owned)
-        alone = _score(_collision_level(scores, known, candidates))
+        alone = _score(_collision_level(scores, explained, candidates))
         free = (both > needed) & (held.min(axis=0) > max(alone, LEAST)) & ~meets
         other = meets & (np.where(owned, -np.inf, held).max(axis=0) > needed)
         new: Bools = (_strongest(free & ~matched, both, buckets) | other) & ~matched
         if not new.any():
             return near[matched]
         matched |= new
-        for row, places in zip(known, buckets, strict=True):
+        for row, places in zip(explained, buckets, strict=True):
             row[places[new]] = True
 
 

@@ -118,17 +118,17 @@ _small, _large = lru_cache(maxsize=16)(_made), lru_cache(maxsize=1)(_made)
 def _first_coordinates(gf: FiniteField, low: list[int], count: int) -> Elements:
     """Return s_0, s_1, ...: what is known is carried on by alpha^known, twice as far each time."""
     ring = Ring(gf, low)
-    known: Elements = np.zeros(count, element_type(gf.q))
-    known[0], have = 1, len(low)
+    elements: Elements = np.zeros(count, element_type(gf.q))
+    elements[0], have = 1, len(low)
     while have < count:
         more = min(have - len(low) + 1, count - have)
         power = ring.power(have)
         for place, scale in enumerate(power):
-            known[have : have + more] = plus(
-                gf, known[have : have + more], times(gf, scale, known[place : place + more])
+            elements[have : have + more] = plus(
+                gf, elements[have : have + more], times(gf, scale, elements[place : place + more])
             )
         have += more
-    return known
+    return elements
 
 
 def _numbers(gf: FiniteField, v: int, take: Callable[[slice], list[Elements]]) -> Numbers:
@@ -147,11 +147,11 @@ def _coordinates(gf: FiniteField, low: list[int], first: Elements) -> list[Eleme
     the last of alpha^i is -s_(i+1) / f_0, any other is that above it in alpha^(i+1), mended.
     """
     last = times(gf, minus(gf, gf.inverse(low[0])), first[1:])
-    held = [last]
+    coordinates = [last]
     for factor in reversed(low[1:]):
-        above = held[-1]
-        held.append(plus(gf, above[1:], times(gf, factor, last[: len(above) - 1])))
-    return [coordinate[: len(first) - len(low)] for coordinate in reversed(held)]
+        above = coordinates[-1]
+        coordinates.append(plus(gf, above[1:], times(gf, factor, last[: len(above) - 1])))
+    return [coordinate[: len(first) - len(low)] for coordinate in reversed(coordinates)]
 
 
 # -- the polynomial --------------------------------------------------------------------------------

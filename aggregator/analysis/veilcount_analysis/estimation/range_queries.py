@@ -95,8 +95,10 @@ class RangeEstimator(BucketHistogram):
     @classmethod
     def extend(cls, histogram: BucketHistogram, reports: TreeReports) -> RangeEstimator:
         """Return a histogram together with the reports that shares of ranges are read from."""
-        known = {field_.name: getattr(histogram, field_.name) for field_ in fields(histogram)}
-        return cls(**known, reports=reports)
+        histogram_fields = {
+            field_.name: getattr(histogram, field_.name) for field_ in fields(histogram)
+        }
+        return cls(**histogram_fields, reports=reports)
 
     def between(self, above: float, below: float) -> RangeShare:
         """Return the share of numbers from `above` up to, not including, `below`.

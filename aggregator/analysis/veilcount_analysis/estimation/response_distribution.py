@@ -79,9 +79,9 @@ class ResponseDistribution:
 
     def variance(self, share: Floats, *, sampled: bool) -> Floats:
         """Return n times the variance of a share; if sampled, the persons vary too."""
-        known = np.clip(share, 0.0, 1.0)
-        sampling = self.gap**2 * known * (1 - known) if sampled else 0.0
-        return (self.floor + self.slope * known + sampling) / self.gap**2
+        true_share = np.clip(share, 0.0, 1.0)
+        sampling = self.gap**2 * true_share * (1 - true_share) if sampled else 0.0
+        return (self.floor + self.slope * true_share + sampling) / self.gap**2
 
 
 def group_response(mechanism: SubsetSelection, size: int) -> ResponseDistribution:
@@ -106,7 +106,7 @@ def group_response(mechanism: SubsetSelection, size: int) -> ResponseDistributio
 
 def _moments(mechanism: SubsetSelection, others: int, *, own: bool) -> tuple[Fraction, Fraction]:
     """Return mean and variance of how many of a group a report holds; `own`: its input too."""
-    hit, miss = (_drawn(mechanism.k - 1, others, mechanism.w - held) for held in (1, 0))
+    hit, miss = (_drawn(mechanism.k - 1, others, mechanism.w - is_hit) for is_hit in (1, 0))
     hit_mean = hit[0] + own  # the input itself is in the set
     mean = mechanism.P * hit_mean + (1 - mechanism.P) * miss[0]
     square = mechanism.P * (hit[1] + hit_mean**2) + (1 - mechanism.P) * (miss[1] + miss[0] ** 2)

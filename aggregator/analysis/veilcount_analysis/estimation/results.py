@@ -43,8 +43,8 @@ def norm_sub(shares: Floats) -> Floats:
     """Return the nearest composition: the same taken off all, negative ones cut, together 1."""
     falling = np.sort(shares)[::-1]
     excess = (np.cumsum(falling) - 1) / np.arange(1, len(shares) + 1)
-    kept = int(np.flatnonzero(falling > excess)[-1])
-    nearest: Floats = np.maximum(shares - excess[kept], 0.0)
+    last_kept = int(np.flatnonzero(falling > excess)[-1])
+    nearest: Floats = np.maximum(shares - excess[last_kept], 0.0)
     return nearest
 
 

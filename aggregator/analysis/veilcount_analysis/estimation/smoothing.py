@@ -68,20 +68,20 @@ class Smoother:
         self, state: tuple[Floats, Floats], later: tuple[Floats, Floats]
     ) -> tuple[Floats, Floats]:
         """Return the state given all estimates, from that of the next time."""
-        mean, known = state
-        ahead = known.copy()
+        mean, covariance = state
+        ahead = covariance.copy()
         ahead[:, 0, 0] += self.steps
-        gain = np.linalg.solve(ahead, known).transpose(0, 2, 1)
+        gain = np.linalg.solve(ahead, covariance).transpose(0, 2, 1)
         moved = (gain @ (later[0] - mean)[..., None])[..., 0]
-        return mean + moved, known + gain @ (later[1] - ahead) @ gain.transpose(0, 2, 1)
+        return mean + moved, covariance + gain @ (later[1] - ahead) @ gain.transpose(0, 2, 1)
 
     def _likelihood(self, estimates: Floats) -> Floats:
         """Return the log-likelihood of each row, up to a constant."""
         likelihood = np.zeros(len(estimates))
         for time, state in enumerate(self._filter(_centred(estimates))):
-            known = np.isfinite(self.variances[:, time])
+            observed = np.isfinite(self.variances[:, time])
             terms = np.log(state.variance) + state.surprise**2 / state.variance
-            likelihood[known] -= terms[known] / 2
+            likelihood[observed] -= terms[observed] / 2
         return likelihood
 
     def _filter(self, estimates: Floats) -> Iterator[_State]:
@@ -90,10 +90,10 @@ class Smoother:
         mean = np.zeros((len(estimates), size))
         covariance = self.prior[:, None, None] * np.eye(size)
         for time, made_of in enumerate(self.pattern):
-            known = np.isfinite(self.variances[:, time])
+            observed = np.isfinite(self.variances[:, time])
             along = covariance @ made_of
             variance = along @ made_of + self.variances[:, time]
-            surprise = np.where(known, estimates[:, time], 0.0) - mean @ made_of
+            surprise = np.where(observed, estimates[:, time], 0.0) - mean @ made_of
             gain = along / variance[:, None]
             mean = mean + gain * surprise[:, None]
             covariance = covariance - gain[:, :, None] * along[:, None, :]

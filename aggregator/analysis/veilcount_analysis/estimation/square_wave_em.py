@@ -107,10 +107,10 @@ class SquareWaveTables:
         """
         if steps < self.least_steps:
             return np.full(BUCKETS - 1, np.inf)
-        known, modes = _modes(self.rows, frequency)
-        known, modes = np.clip(known[:-1], np.finfo(np.float64).tiny, 1), modes[:, :-1]
-        fitted = -np.expm1(steps * np.log1p(-np.minimum(known, 1 - 1e-12)))
-        variance = fitted**2 / known * (1 - known if target == IntervalTarget.COHORT else 1)
+        noise_row, modes = _modes(self.rows, frequency)
+        noise_row, modes = np.clip(noise_row[:-1], np.finfo(np.float64).tiny, 1), modes[:, :-1]
+        fitted = -np.expm1(steps * np.log1p(-np.minimum(noise_row, 1 - 1e-12)))
+        variance = fitted**2 / noise_row * (1 - noise_row if target == IntervalTarget.COHORT else 1)
         curves = np.cumsum(np.sqrt(frequency)[:, np.newaxis] * modes, axis=0)[:-1]
         error: Floats = np.sqrt(curves**2 @ variance)
         return error

@@ -75,10 +75,10 @@ def discover(
         allowed = expected if length == lengths[-1] else EARLY
         shares = np.exp(beginnings.likely - special.logsumexp(beginnings.likely))
         needed = -special.ndtri(np.minimum(MOST_LIKELY, allowed * shares))
-        held = scores(part, texts)
-        passed = np.flatnonzero(held > needed)
+        part_scores = scores(part, texts)
+        passed = np.flatnonzero(part_scores > needed)
         if not len(passed):
             return []
-        order = np.argsort(-held[passed] / needed[passed], kind="stable")
+        order = np.argsort(-part_scores[passed] / needed[passed], kind="stable")
         beginnings, before = beginnings.rows(passed[order][:KEPT]), length
     return [text.removesuffix(END) for text in beginnings.texts if not text.endswith(" ")]

@@ -35,15 +35,15 @@ class Candidates:
     @classmethod
     def from_texts(cls, domain: OpenStrings, texts: Sequence[str]) -> Candidates:
         """Return candidates; `unreadable` are those that no device can report."""
-        known: dict[str, None] = {}
+        normalized_texts: dict[str, None] = {}
         unreadable = []
         for candidate in texts:
             text = normalized(candidate)
             if text is None:
                 unreadable.append(candidate)
             else:
-                known[text] = None
-        candidates = tuple(known)
+                normalized_texts[text] = None
+        candidates = tuple(normalized_texts)
         last = domain.prefixes[-1] if domain.prefixes else 0
         bits = domain.bucket_bits if domain.prefixes else HALVES * domain.bucket_bits
         hashes = np.empty(len(candidates), np.uint64)

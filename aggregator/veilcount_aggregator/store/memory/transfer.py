@@ -87,6 +87,6 @@ def _write(stored: SeriesContent, piece: TransferPiece, key: list[str]) -> None:
 
 def _write_rows(stored: SeriesContent, body: bytes, key: list[str]) -> None:
     epoch, step, first = int(key[0]), ROW_BYTES + int(key[1]), int(key[2], 16)
-    kept = {row: spent for row, spent in stored.rows[epoch].items() if row[0] != first}
+    other_rows = {row: spent for row, spent in stored.rows[epoch].items() if row[0] != first}
     entries = (body[at : at + step] for at in range(0, len(body), step))
-    stored.rows[epoch] = kept | {entry[:ROW_BYTES]: entry[ROW_BYTES:] for entry in entries}
+    stored.rows[epoch] = other_rows | {entry[:ROW_BYTES]: entry[ROW_BYTES:] for entry in entries}

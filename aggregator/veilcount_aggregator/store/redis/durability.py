@@ -201,9 +201,9 @@ class DurabilityMonitor:
 
     def _is_whole(self, node: NodeConfig) -> bool:
         last = self._files.get(node.server.host)
-        known = last is not None and last.server[:2] == node.identity[:2]
+        is_same_server = last is not None and last.server[:2] == node.identity[:2]
         whole = not node.rewriting or (
-            known and last is not None and last.whole and last.changes == node.changes
+            is_same_server and last is not None and last.whole and last.changes == node.changes
         )
         self._files[node.server.host] = AppendOnlyFile(whole, node.changes, node.identity)
         return whole

@@ -51,14 +51,14 @@ class StoreIdentity:
 def find_identity(servers: ShardClient, *, make: bool) -> StoreIdentity:
     """Return the identity of the store that is there, or make one on request."""
     command = Command(RECORDS_BASE, ("HGETALL", RECORDS_BASE + b":identity"))
-    kept = pairs(servers.execute_one(command, Wait.COMMIT))
-    if b"made" not in kept:
+    fields = pairs(servers.execute_one(command, Wait.COMMIT))
+    if b"made" not in fields:
         if not make:
             raise StoreUnfit(
                 f"Redis at {servers.address}: no store there: make one with `veilcount init`"
             )
-        kept = _make(servers)
-    return parse_identity(servers, kept)
+        fields = _make(servers)
+    return parse_identity(servers, fields)
 
 
 def _make(servers: ShardClient) -> dict[bytes, bytes]:

@@ -43,8 +43,8 @@ def commit(
     if parts and len(errors) == len(parts):
         raise next(iter(errors.values()))
     if counts and 0 in errors:  # the first part had them
-        kept = next(part.shard for at, part in enumerate(parts) if at not in errors)
-        only_counts = ShardCommit(kept, [], counts)
+        committed_shard = next(part.shard for at, part in enumerate(parts) if at not in errors)
+        only_counts = ShardCommit(committed_shard, [], counts)
         servers.execute_each([only_counts.command(identity)], Wait.COMMIT)
     return _verdicts(group, members, sheets)
 

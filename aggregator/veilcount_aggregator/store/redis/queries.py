@@ -81,16 +81,16 @@ def _add(total: Counters, numbers: Numbers, pages: Sequence[bytes]) -> None:
     """Add pages to a total of whole pages; each number stands here once."""
     whole = [at for at, page in enumerate(pages) if len(page) == WHOLE]
     if whole:
-        held = np.frombuffer(b"".join(pages[at] for at in whole), BIG_ENDIAN)
-        total[: len(total) // PAGE * PAGE].reshape(-1, PAGE)[numbers[whole]] += held.reshape(
+        whole_pages = np.frombuffer(b"".join(pages[at] for at in whole), BIG_ENDIAN)
+        total[: len(total) // PAGE * PAGE].reshape(-1, PAGE)[numbers[whole]] += whole_pages.reshape(
             -1, PAGE
         )
     sparse = [at for at, page in enumerate(pages) if len(page) != WHOLE]
     if sparse:
-        held = np.frombuffer(b"".join(pages[at] for at in sparse), BIG_ENDIAN).reshape(-1, 2)
+        whole_pages = np.frombuffer(b"".join(pages[at] for at in sparse), BIG_ENDIAN).reshape(-1, 2)
         sizes = [len(pages[at]) // (2 * COUNTER_BYTES) for at in sparse]
-        places = np.repeat(numbers[sparse] * PAGE, sizes) + held[:, 0]
-        total[places] += held[:, 1]
+        places = np.repeat(numbers[sparse] * PAGE, sizes) + whole_pages[:, 0]
+        total[places] += whole_pages[:, 1]
 
 
 #: numbers that are read at once: some 64 MB of answers
@@ -118,8 +118,8 @@ class ShardReader:
         """Return the sum of these cells' counters, of which there are so many, or more."""
         total = np.zeros(size, np.int64)
         names = [join_key(*cell) for cell in cells]
-        for _, held in self._strings("tally", fingerprint, names, min(size or PAGE, PAGE)):
-            total = add_padded(total, held)
+        for _, page_bytes in self._strings("tally", fingerprint, names, min(size or PAGE, PAGE)):
+            total = add_padded(total, page_bytes)
         if size and size <= PAGE:
             return total
         return self._add_pages(fingerprint, names, total)[: size or None]
@@ -128,9 +128,9 @@ class ShardReader:
         """Return per epoch how many rows have spent 1, 2, .. so many slots, or more."""
         histograms: dict[int, Counters] = {}
         epochs = map(str, self.epochs(fingerprint))
-        for epoch, held in self._strings("spent", fingerprint, list(epochs), most):
+        for epoch, epoch_bytes in self._strings("spent", fingerprint, list(epochs), most):
             total = histograms.get(int(epoch), np.zeros(most, np.int64))
-            histograms[int(epoch)] = add_padded(total, held)
+            histograms[int(epoch)] = add_padded(total, epoch_bytes)
         return histograms
 
     def epochs(self, fingerprint: str) -> list[int]:

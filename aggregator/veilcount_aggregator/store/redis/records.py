@@ -158,13 +158,13 @@ def _write_copies(
     answers = servers.execute_each(
         [Command(base, ("HMGET", base, *FIELDS[:3])) for base in copy_bases()], Wait.PROBE
     )
-    wanted = _one_per_master(servers)
+    targets = _one_per_master(servers)
     marks = [identity.store, b"%d" % generation, digest]
     commands = []
     for base, answer in zip(copy_bases(), answers, strict=True):
         if isinstance(answer, StoreError):
             continue
-        if base not in wanted:
+        if base not in targets:
             commands += [Command(base, ("DEL", base))] if answer[0] else []
         elif answer != marks:
             same = answer[0] == identity.store and answer[2] == digest

@@ -218,8 +218,8 @@ def _replicas(servers: ShardClient) -> Iterator[CheckResult]:
         for weakness in DurabilityMonitor(servers).look().weaknesses
         if weakness.passing or weakness.where not in masters
     ]
-    wanted = servers.address.replicas
-    confirming = f"{wanted} confirm each write" if wanted else "there are none"
+    replicas = servers.address.replicas
+    confirming = f"{replicas} confirm each write" if replicas else "there are none"
     yield from problems_or_ok([*problems, *_unconfirming(servers)], confirming)
 
 

@@ -126,9 +126,9 @@ class ShardClient:
 
     def look(self) -> None:
         """Ask who has which keys now, unless somebody else just has."""
-        known = self._topology
+        topology = self._topology
         with self._looking:
-            if self._topology is known:
+            if self._topology is topology:
                 self._look()
 
     def close(self) -> None:

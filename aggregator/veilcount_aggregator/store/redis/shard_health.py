@@ -143,8 +143,8 @@ class RedisHealth:
         if server is None:
             why = StoreUnavailable("no server has its slot at the moment")
             return ShardState(name, server, why)
-        kept, mark = answer
-        if kept != self._identity.store:
+        stored_base, mark = answer
+        if stored_base != self._identity.store:
             return ShardState(name, server, StoreUnfit(GONE))
         weakness = self._monitor.blocking(server.host)
         error = StoreUnfit(str(weakness)) if weakness else self._heights.refusal(base)

@@ -126,8 +126,8 @@ class RedisTransfer:
                     parts.append(
                         self._ask(base, *call("read_rows", base, series, epoch, first, last))
                     )
-        held = np.frombuffer(b"".join(parts), np.uint8)
-        return held.reshape(-1, ROW_BYTES + width), width
+        bitmap = np.frombuffer(b"".join(parts), np.uint8)
+        return bitmap.reshape(-1, ROW_BYTES + width), width
 
     # -- import -------------------------------------------------------------------------------
 
@@ -143,9 +143,9 @@ class RedisTransfer:
         if records:
             packed = pack_records(records)
             self._servers.execute_one(self._identity.call("import_records", RECORDS_BASE, packed))
-        others = [piece for piece in pieces if piece.kind != "record"]
+        counted_pieces = [piece for piece in pieces if piece.kind != "record"]
         self._servers.execute_all(
-            [command for one in others for command in self._writers[one.kind](one)]
+            [command for one in counted_pieces for command in self._writers[one.kind](one)]
         )
 
     def _put_dropped(self, piece: TransferPiece) -> Iterator[Command]:
@@ -178,20 +178,20 @@ class RedisTransfer:
 
     def _put_spent_rows(self, piece: TransferPiece) -> Iterator[Command]:
         series, epoch = piece.key.split("/")
-        held = decode_numbers(piece.body).astype(BIG_ENDIAN).tobytes()
+        spent_bytes = decode_numbers(piece.body).astype(BIG_ENDIAN).tobytes()
         for base in self._identity.bases:
             spent = figure_key(base, "spent", series, epoch)
             at_home = base == self._home(piece.key)
-            yield Command(base, ("SET", spent, held) if at_home else ("DEL", spent))
+            yield Command(base, ("SET", spent, spent_bytes) if at_home else ("DEL", spent))
             yield Command(base, ("HSETNX", figure_key(base, "epochs", series), epoch, ""))
         yield from self._know(series)
 
     def _put_tally(self, piece: TransferPiece) -> Iterator[Command]:
         series, cell = piece.key.split("/", 1)
-        held = decode_numbers(piece.body)
+        counters = decode_numbers(piece.body)
         home = self._home(piece.key)
         for base in self._identity.bases:
-            arguments = pack(_tally(int(held[0]), held[1:]) if base == home else NO_TALLY)
+            arguments = pack(_tally(int(counters[0]), counters[1:]) if base == home else NO_TALLY)
             yield self._identity.call("import_tally", base, series, cell, arguments)
 
     def _put_rows(self, piece: TransferPiece) -> Iterator[Command]:
@@ -229,6 +229,7 @@ def _tally(reports: int, counters: Counters) -> list[Any]:
     if len(counters) <= PAGE:
         return [reports, 0, raw(counters.astype(BIG_ENDIAN).tobytes()), []]
     arguments = [
-        [number, raw(held) if isinstance(held, bytes) else held] for number, held in split(counters)
+        [number, raw(value) if isinstance(value, bytes) else value]
+        for number, value in split(counters)
     ]
     return [reports, len(counters), raw(b""), arguments]

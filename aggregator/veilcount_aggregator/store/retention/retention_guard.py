@@ -59,10 +59,10 @@ class ConfirmedDay:
 
 def read_confirmed_day(store: RecordStore) -> ConfirmedDay | None:
     """Return the day that is on record; None: there never was one."""
-    kept = store.records(KIND).get(KEY)
-    if kept is None:
+    record = store.records(KIND).get(KEY)
+    if record is None:
         return None
-    read = json.loads(kept)
+    read = json.loads(record)
     return ConfirmedDay(date.fromisoformat(read["day"]), read["at"])
 
 
@@ -117,9 +117,9 @@ class RetentionGuard:
         return drop_ended_epochs(self._store, series, self._clock())
 
     def _keep(self) -> None:
-        made = ConfirmedDay.at_instant(self._clock())
-        update_records(self._store, lambda: ([made.record()], None))
-        self._found = made
+        confirmed_day = ConfirmedDay.at_instant(self._clock())
+        update_records(self._store, lambda: ([confirmed_day.record()], None))
+        self._found = confirmed_day
 
 
 def drop_ended_epochs(store: IntakeStore, all_series: Iterable[Series], now: datetime) -> int:

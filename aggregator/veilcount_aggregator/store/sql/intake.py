@@ -71,9 +71,9 @@ class _Rows(_Lookup, dict[Row, int]):
         epochs = defaultdict(list)
         for epoch, row in unique_rows(keys):
             epochs[epoch].append(row)
-        for epoch, wanted in epochs.items():
-            for first in range(0, len(wanted), MOST):
-                self._look_up(epoch, wanted[first : first + MOST])
+        for epoch, row_numbers in epochs.items():
+            for first in range(0, len(row_numbers), MOST):
+                self._look_up(epoch, row_numbers[first : first + MOST])
 
     def _look_up(self, epoch: int, wanted: list[bytes]) -> None:
         if len(wanted) < LEAST:
@@ -120,8 +120,8 @@ def ensure_series(database: SqlConnection, fingerprint: str) -> tuple[int, int]:
     numbers = find_series(database, fingerprint)
     if numbers is not None:
         return numbers
-    made = database.execute("insert into series (fingerprint) values (?)", (fingerprint,))
-    return made.lastrowid or 0, 0
+    inserted = database.execute("insert into series (fingerprint) values (?)", (fingerprint,))
+    return inserted.lastrowid or 0, 0
 
 
 def commit_group(
@@ -165,9 +165,9 @@ def close_row(database: SqlConnection, series: Series, epochs: Iterable[int], ro
 
 def _turn(database: SqlConnection, series: Series) -> tuple[int, SeriesState, _Rows]:
     number, dropped = ensure_series(database, series.fingerprint)
-    held = _Rows(database, number)
+    rows = _Rows(database, number)
     periods, hourly = _Periods(database, number), _Hourly(database, number)
-    return number, SeriesState(series, dropped, held, periods, hourly), held
+    return number, SeriesState(series, dropped, rows, periods, hourly), rows
 
 
 def _write(database: SqlConnection, states: Sequence[tuple[int, SeriesState]]) -> None:
@@ -206,7 +206,7 @@ def _write(database: SqlConnection, states: Sequence[tuple[int, SeriesState]]) -
 
 def _move(database: SqlConnection, number: int, epoch: int, change: Mapping[int, int]) -> None:
     row = database.execute(_SPENT_ROWS, (number, epoch)).fetchone()
-    held = pad_zeros(decode_numbers(row[0] if row else b""), max(change))
+    spent_rows = pad_zeros(decode_numbers(row[0] if row else b""), max(change))
     for spent, by in change.items():
-        held[spent - 1] += by
-    database.execute(_MOVE, (number, epoch, encode_numbers(held)))
+        spent_rows[spent - 1] += by
+    database.execute(_MOVE, (number, epoch, encode_numbers(spent_rows)))

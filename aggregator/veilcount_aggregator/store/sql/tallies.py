@@ -77,7 +77,7 @@ class SqlTally:
 
     def read(self) -> Counters:
         """Return the counters as far as any was touched, without knowing how many there are."""
-        whole = [TallyPart(True, held) for (held,) in self._whole()]
+        whole = [TallyPart(True, body) for (body,) in self._whole()]
         parts = [*whole, *self._parts(TOP)]
         total = np.zeros(max((part.reach for part in parts), default=0), np.int64)
         for part in parts:
@@ -102,8 +102,8 @@ class SqlTally:
         return rows
 
     def _add_whole(self, total: Counters) -> None:
-        for (held,) in self._whole():
-            TallyPart(True, held).add_to(total)
+        for (body,) in self._whole():
+            TallyPart(True, body).add_to(total)
 
     def _parts(self, level: int) -> Iterator[TallyPart]:
         return (TallyPart(*row) for row in self._database.execute(_PARTS, (*self._here, level)))
@@ -167,14 +167,16 @@ class TallyPart(NamedTuple):
     @property
     def reach(self) -> int:
         """How many counters it may touch."""
-        held = decode_numbers(self.body)
-        return len(held) if self.dense else int(held[: len(held) // 2].max(initial=-1)) + 1
+        counters = decode_numbers(self.body)
+        return (
+            len(counters) if self.dense else int(counters[: len(counters) // 2].max(initial=-1)) + 1
+        )
 
     def add_to(self, total: Counters) -> None:
         """Add it to a total; each place stands in it once."""
-        held = decode_numbers(self.body)
+        counters = decode_numbers(self.body)
         if self.dense:
-            total[: len(held)] += held
+            total[: len(counters)] += counters
         else:
-            places, counts = np.split(held, 2)
+            places, counts = np.split(counters, 2)
             total[places] += counts

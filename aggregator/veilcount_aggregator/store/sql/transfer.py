@@ -35,17 +35,17 @@ def pieces(source: SqlReader) -> Iterator[TransferPiece]:
     """Return everything, kind by kind. No reading lasts longer than one piece takes."""
     with source.reading() as database:
         small = [*_records(database), *_numbers(database)]
-        known: list[_Series] = database.execute(
+        series_rows: list[_Series] = database.execute(
             "select number, fingerprint, dropped from series order by fingerprint"
         ).fetchall()
     yield from small
-    for series in known:
+    for series in series_rows:
         with source.reading() as database:
             histograms = list(_spent_rows(database, series))
         yield from histograms
-    for series in known:
+    for series in series_rows:
         yield from _tallies(source, series)
-    for series in known:
+    for series in series_rows:
         yield from _rows(source, series)
 
 

@@ -116,12 +116,12 @@ def _refuse_other_format(part: Path, backed_up: Path) -> None:
 
 def _finish(part: Path, name: str) -> None:
     """Check a file, and leave it as one that can be moved."""
-    with closing(sqlite3.connect(part)) as made:
-        if made.execute("pragma application_id").fetchone()[0] != APPLICATION:
+    with closing(sqlite3.connect(part)) as database:
+        if database.execute("pragma application_id").fetchone()[0] != APPLICATION:
             raise StoreUnfit(f"{name} is neither a store nor a backup of one: give the path of one")
-        if made.execute("pragma quick_check").fetchone()[0] != "ok":
+        if database.execute("pragma quick_check").fetchone()[0] != "ok":
             raise StoreUnfit(f"{name} is damaged: take an older backup")
-        made.execute("pragma journal_mode = delete")
+        database.execute("pragma journal_mode = delete")
 
 
 @contextmanager

@@ -178,9 +178,9 @@ class ReaderPool:
     def stop(self, seconds: float) -> bool:
         """Keep new readers out and close all connections; return whether nobody reads any more."""
         ends = monotonic() + seconds
-        for held in range(MOST_READERS):
+        for stopped in range(MOST_READERS):
             if not self._free.acquire(timeout=max(0.0, ends - monotonic())):
-                for _ in range(held):
+                for _ in range(stopped):
                     self._free.release()
                 return False
         self.close()

@@ -141,9 +141,9 @@ class SqliteDatabase:
 
     def before_fork(self) -> None:
         """Wait for other threads, and close: the next call opens anew, on either side."""
-        held = [self._mine.acquire(timeout=FORK_SECONDS), self._readers.stop(FORK_SECONDS)]
-        self._forking[get_ident()] = held
-        if held[0]:
+        locks = [self._mine.acquire(timeout=FORK_SECONDS), self._readers.stop(FORK_SECONDS)]
+        self._forking[get_ident()] = locks
+        if locks[0]:
             self._let_go()
 
     def after_fork_in_parent(self) -> None:

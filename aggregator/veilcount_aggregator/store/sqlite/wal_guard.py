@@ -123,9 +123,9 @@ class WalGuard:
 
     def _detach_log_of_replaced(self) -> None:
         """Take the public names from the log of another database, if a process uses it."""
-        log, others = self._names[0], set(_second_names(self._path)) - set(self._own_links())
+        log, foreign_names = self._names[0], set(_second_names(self._path)) - set(self._own_links())
         public = file_identity(log)
-        if public is not None and public in map(file_identity, others) and _is_locked(log):
+        if public is not None and public in map(file_identity, foreign_names) and _is_locked(log):
             self._remove_names()
 
     def _remove_names(self) -> None:
@@ -139,10 +139,10 @@ class WalGuard:
     def _intact_for_others(self) -> bool:
         """Whether the log is the one that writing processes use, for one that only reads."""
         try:
-            held = file_identity(self._own_links()[0])
+            log_identity = file_identity(self._own_links()[0])
         except FileNotFoundError:
             return True  # no database: opening it says so
-        return held is None or held == file_identity(self._names[0])
+        return log_identity is None or log_identity == file_identity(self._names[0])
 
     def _refuse_loss(self, log: Path, index: Path, is_complete: Callable[[], bool]) -> None:
         """Refuse to go on without a log that lost its name, unless the database has all of it.
@@ -176,10 +176,10 @@ def _link(name: Path, link: Path) -> None:
     """Have a link to a file; one to another file, which nobody uses any more, is replaced."""
     if file_identity(link) == file_identity(name):
         return
-    made = link.with_name(f"{link.name}.{os.getpid()}")
-    made.unlink(missing_ok=True)
-    os.link(name, made)
-    made.replace(link)
+    temporary = link.with_name(f"{link.name}.{os.getpid()}")
+    temporary.unlink(missing_ok=True)
+    os.link(name, temporary)
+    temporary.replace(link)
 
 
 def _link_back(links: list[Path], names: list[Path]) -> None:

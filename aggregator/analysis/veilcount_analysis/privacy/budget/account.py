@@ -85,10 +85,10 @@ def _bars(histogram: Sequence[int], price: Fraction, floor: int) -> Iterator[His
 
 def _enough(counted: Sequence[tuple[int, int]], floor: int) -> int:
     """Return how many of the first cells hold the floor together."""
-    held = 0
+    covered = 0
     for size, (_, count) in enumerate(counted, 1):
-        held += count
-        if held >= floor:
+        covered += count
+        if covered >= floor:
             return size
     return len(counted)
 
