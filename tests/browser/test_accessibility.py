@@ -17,12 +17,14 @@ return [at.id || at.getAttribute('name') || at.textContent.trim(),
 PAGES = (
     "/collections/latency",
     "/collections/opened",
+    "/collections/theme/budget",
+    "/operations?collection=opened",
     "/plan?kind=strings&devices=1000000&epsilon=2",
     "/collections/visits/releases?query=histogram&epsilon=0.5&from=2026-11-20&to=2026-11-20",
     *(
         pytest.param(path, marks=pytest.mark.full)
         for path in (
-            *("/", "/plan", "/operations", "/definitions", "/keys", "/collections/theme"),
+            *("/", "/plan", "/definitions", "/keys", "/collections/theme"),
             *("/collections/word", "/collections/quiet", "/collections/dark_curated"),
             *("/collections/latency/compare", "/collections/opened/budget"),
             *("/collections/theme/contrast", "/collections/theme/releases"),

@@ -51,17 +51,6 @@ def test_after_a_log_out_going_back_shows_no_page(browser: Browser) -> None:
     browser.wait_until_ready()
 
 
-def test_an_analyst_is_refused_with_a_reason_and_a_way_back(browser: Browser) -> None:
-    browser.expects("403")
-    browser.enter()
-    browser.open("/keys")
-
-    assert "This page is for keys of role admin" in browser.text()
-    assert "Keys" not in browser.texts(".menu nav a")
-    browser.follow("main .button")
-    assert browser.path == "/"
-
-
 def test_the_theme_is_the_systems_until_one_is_chosen(browser: Browser) -> None:
     background = "return getComputedStyle(document.body).backgroundColor"
     browser.enter()

@@ -59,16 +59,3 @@ def test_a_plan_is_shown_at_once_and_the_empty_field_is_computed(browser: Browse
     assert browser.find("#devices").get_attribute("aria-describedby") == "devices-wrong"
     assert browser.find("#margin").get_attribute("value") == "2"
     assert browser.audit() == []
-
-
-def test_a_collection_is_chosen_and_its_verdicts_are_drawn_by_period(browser: Browser) -> None:
-    browser.enter()
-    browser.open("/operations")
-    browser.run("document.getElementById('collection').value = 'opened'")
-    browser.follow("form[action='#periods'] button")
-
-    assert browser.path == "/operations?collection=opened#periods"
-    assert len(browser.all("#verdicts .mark .bar")) == 6
-    browser.find(".under summary").click()
-    assert len(browser.all(".under tbody tr")) == 6
-    assert browser.audit() == []

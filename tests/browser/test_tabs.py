@@ -53,17 +53,6 @@ def test_estimates_are_drawn_and_options_and_dates_change_the_address_and_the_dr
     assert browser.audit() == []
 
 
-def test_dates_are_chosen_at_a_click_and_compared_with_the_time_before(browser: Browser) -> None:
-    browser.enter()
-    browser.open("/collections/minutes")
-    (week,) = [each for each in browser.all(".choice a") if each.text == "last week"]
-    browser.follow(week)
-
-    assert "from=2026-11-30" in browser.path
-    assert "Before, 23 to 29 Nov 2026" in browser.text(".dots thead")
-    assert len(browser.all("circle.before")) == 1
-
-
 def test_a_menu_and_the_active_tab_are_in_sight_at_any_width(browser: Browser) -> None:
     browser.size(NARROW)
     browser.enter()
@@ -125,22 +114,6 @@ def test_thirty_names_fit_on_a_phone(browser: Browser) -> None:
     assert browser.fits()
     assert len(browser.all("#differences .mark .whisker")) == 30
     assert "The first 30 values are drawn; the table has all." in browser.text("figcaption")
-
-
-def test_epsilons_lines_and_tables_of_the_budget_fit_on_a_phone(browser: Browser) -> None:
-    browser.size(NARROW)
-    browser.enter()
-    browser.open("/collections/theme/budget")
-
-    assert [each.split()[1] for each in browser.texts(".facts.big > div")] == ["2", "2", "24"]
-    for name, lines in (("composed", 3), ("attack", 3), ("units", 2)):
-        assert len(browser.all(f"#{name} .line")) == lines
-    for each in browser.all("figure summary"):
-        each.click()
-    assert all(each.is_displayed() for each in browser.all("figure table"))
-    assert browser.texts("#composed ~ .under tbody tr")[-1].split()[:2] == ["12", "24"]
-    assert browser.fits()
-    assert browser.audit() == []
 
 
 def test_rows_and_lines_of_the_contrast_are_shown_and_n_is_marked_on_the_logarithmic_axis(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 from veilcount_issuer.definition_file import UNPINNED
@@ -61,22 +60,18 @@ class PageRunner:
             return False
         if step.unrun:
             return False
-        self._runner(step)(step)
+        run = self._write if step.file else self._runners.get(step.language)
+        if run is None:
+            raise Unreadable(f"{self._where(step)}: `{step.language}` blocks cannot be run")
+        run(step)
         return True
 
-    def _runner(self, block: Block) -> Callable[[Block], None]:
-        if block.file:
-            return partial(self._write, check=self._checks(block))
-        if block.language not in self._runners:
-            raise Unreadable(f"{self._where(block)}: `{block.language}` blocks cannot be run")
-        return self._runners[block.language]
-
-    def _checks(self, block: Block) -> Callable[[Block], None]:
-        """Return the check of a file before it is written; the commands that use it do the rest."""
-        return {"python": self._compile, "toml": self._define}.get(block.language, lambda _: None)
-
-    def _write(self, block: Block, check: Callable[[Block], None]) -> None:
-        check(block)
+    def _write(self, block: Block) -> None:
+        """Check a file, and write it; the commands that use it do the rest."""
+        if block.language == "python":
+            compile(block.text, block.file, "exec")
+        elif block.language == "toml":
+            self._define(block)
         path = Path(self._place.here(block.file))
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(self._place.here(block.text), encoding="utf-8")
@@ -85,9 +80,6 @@ class PageRunner:
         for command in commands(block):
             self._shell.run(command, f"{self._name}:{command.line}")
         self._shell.end(self._where(block))
-
-    def _compile(self, block: Block) -> None:
-        compile(block.text, block.file, "exec")
 
     def _define(self, block: Block) -> None:
         """Read definitions; a block may show a table without the app, and tokens without keys."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import doctest
 import inspect
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,10 +19,6 @@ from .page_parser import Block
 from .workspace import Place
 
 PROMPT = ">>> "
-
-
-def ask_the_person() -> bool:
-    return True
 
 
 #: what pages use without an import; the harness is there as the fixture `veilcount`
@@ -64,9 +59,5 @@ class PagePython:
         self.close()
         for name, function in list(self._names.items()):
             if name.startswith("test_"):
-                _test(function)
-
-
-def _test(function: Callable[..., None]) -> None:
-    with ClientHarness() as harness:
-        function(*[harness for _ in inspect.signature(function).parameters])
+                with ClientHarness() as harness:
+                    function(*[harness for _ in inspect.signature(function).parameters])

@@ -31,6 +31,7 @@ PROMPT = "$ "
 PIPE = "|"
 CLIENT = ["python", "-m", "veilcount_client"]
 PROGRAMS = frozenset({"cat", "curl", "ls", "python"})  # what a page may start as it is
+STARTS = {"python": [sys.executable], "veilcount": [sys.executable, "-m", "veilcount"]}
 PYTEST = {
     "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # a reader has ours alone, and that one is named
     "PYTEST_PLUGINS": "veilcount_client.testing.fixtures",
@@ -121,10 +122,6 @@ class Shell:
         raise Unreadable(f"{' '.join(words)}: an unknown command")
 
 
-def _echo(words: Sequence[str]) -> Done:
-    return 0, " ".join(words) + "\n"
-
-
 def _in_process(run: Callable[[], int]) -> Done:
     """Run a command of ours in this process."""
     printed = io.StringIO()
@@ -152,7 +149,7 @@ def _pipeline(parts: Sequence[Sequence[str]]) -> Done:
     written = b""
     for part in parts:
         done = subprocess.run(
-            [*_program(part[0]), *part[1:]],
+            [*STARTS.get(part[0], part[:1]), *part[1:]],
             input=written,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -163,19 +160,6 @@ def _pipeline(parts: Sequence[Sequence[str]]) -> Done:
         if done.returncode:
             break
     return done.returncode, written.decode()
-
-
-def _program(name: str) -> list[str]:
-    return {
-        "python": [sys.executable],
-        "veilcount": [sys.executable, "-m", "veilcount"],
-    }.get(name, [name])
-
-
-def _script(words: Sequence[str]) -> Done:
-    """Run a script of this repository in the page's folder."""
-    script, *arguments = words
-    return _pipeline([["sh", str(ROOT / script), *arguments]])
 
 
 def _install(words: Sequence[str]) -> Done:
@@ -202,9 +186,9 @@ def _develop(words: Sequence[str]) -> Done:
 
 #: what is done here, by its first word
 OURS: dict[str, Callable[[Sequence[str]], Done]] = {
-    "echo": _echo,
+    "echo": lambda words: (0, " ".join(words) + "\n"),
     "veilcount": lambda words: _in_process(lambda: run_veilcount(words)),
     "pip": _install,
     "./dev": _develop,
-    "sh": _script,
+    "sh": lambda words: _pipeline([["sh", str(ROOT / words[0]), *words[1:]]]),
 }

@@ -7,9 +7,8 @@ Two forget, one of whom consents again; one restores a backup, one device crashe
 
 from __future__ import annotations
 
-import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -19,7 +18,6 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from veilcount_client.delivery.transport import Later, Outcome
-from veilcount_client.state.sqlite_database import FILE
 from veilcount_client.testing import SeededRandomSource, SettableClock
 from veilcount_shared import Collection
 from veilcount_shared.errors import WireError
@@ -43,8 +41,12 @@ from .simulation import (
     SETTINGS,
     Calendar,
     Plant,
+    back_up,
     calendar_of,
+    install,
+    names_by_fingerprint,
     releases,
+    restore,
     simulated_time,
 )
 
@@ -106,14 +108,14 @@ class Life:
     person: int
     records: bool
     logs: Logs
-    backup: Path
 
     def happen(self, verb: str) -> None:
-        if verb == "record":
-            if self.records:
-                self._record()
-        else:
-            getattr(self, verb.replace(" ", "_"))()
+        if verb == "release":
+            install(self.device, self.release)
+        elif verb != "record":
+            ACTS[verb](self.device)
+        elif self.records:
+            self._record()
         self.device.work()
 
     def _record(self) -> None:
@@ -123,37 +125,19 @@ class Life:
             instants = self.logs.recorded.setdefault((self.person, name), [])
             instants.append(self.device.clock.now())
 
-    def consent(self) -> None:
-        self.device.client.consent(True)
 
-    def install(self) -> None:
-        """Start the release; agree to what it adds."""
-        self.device.stop()
-        self.device.start(self.release)
-        if self.device.client.must_ask:
-            self.device.client.consent(True, only="new")
+def crash(device: Device) -> None:
+    device.crash()
+    device.start()
 
-    def forget(self) -> None:
-        self.device.client.forget()
 
-    def crash(self) -> None:
-        self.device.crash()
-        self.device.start()
-
-    def back_up(self) -> None:
-        self.device.stop()
-        shutil.copytree(self.device.place, self.backup)
-        self.device.start()
-
-    def restore(self) -> None:
-        """Put the state's file back, as a backup does, and ask again."""
-        self.device.stop()
-        for path in self.device.place.glob(f"{FILE}*"):
-            path.unlink()
-        shutil.copy(self.backup / FILE, self.device.place / FILE)
-        self.device.start()
-        if self.device.client.must_ask:
-            self.device.client.consent(True)
+ACTS: Mapping[str, Callable[[Device], object]] = {
+    "consent": lambda device: device.client.consent(True),
+    "forget": lambda device: device.client.forget(),
+    "crash": crash,
+    "back up": back_up,
+    "restore": restore,
+}
 
 
 def live(life: Life, calendar: Calendar) -> None:
@@ -169,7 +153,7 @@ def live(life: Life, calendar: Calendar) -> None:
         while events and events[0].instant <= end:
             event = events.pop(0)
             device.run_until(max(event.instant, device.clock.now() + 2 * MINUTE))
-            life.happen({"release": "install"}.get(event.verb, event.verb))
+            life.happen(event.verb)
         device.run_until(max(end, device.clock.now()))
         device.stop()
 
@@ -184,12 +168,7 @@ def population(
     first, second = releases(combination)
     calendar = calendar_of(first[QUESTION])
     logs = Logs(combination, calendar)
-    names = {
-        collection.fingerprint: name
-        for file in (first, second)
-        for name, collection in file.items()
-    }
-    server = Server(logs, names)
+    server = Server(logs, names_by_fingerprint(first, second))
     with simulated_time(calendar), plant():
         for person in range(persons):
             with tempfile.TemporaryDirectory(dir=quick()) as place, secrets(("matrix", person)):
@@ -221,7 +200,7 @@ def _live_one(
     is_active = logs.combination.presence == "public" or person % 4 in {0, 1}
     if is_active:
         logs.active.add(person)
-    life = Life(device, logs.combination, second, person, is_active, logs, place / "backup")
+    life = Life(device, logs.combination, second, person, is_active, logs)
     live(life, logs.calendar)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -12,18 +13,17 @@ from unittest.mock import patch
 from veilcount_client.delivery import issuance, loss_reports
 from veilcount_client.recording import answer_times
 from veilcount_client.recording.recorder import Recorder
+from veilcount_client.state.sqlite_database import FILE
 from veilcount_shared import Collection, schedule
 from veilcount_shared.collection import Presence
 from veilcount_shared.tokens import SlotSecret
 
-from ..client.device_fixtures import (
-    DAY,
-    HOUR,
-)
+from ..client.device_fixtures import DAY, HOUR, Device
 from .cells import PERIODS, Combination, definitions
 
 QUESTION, CHANGED, ADDED, ANOTHER = NAMES = "question", "changed", "added", "another"
 SETTINGS: dict[str, Any] = {"ceiling": 99, "daily_ceiling": 99, "account": "account"}
+BACKUP = "backup"
 LOOKS_FOR_LOSSES = 12  # of a device, in each period: hourly looks would take most of the time
 Plant = Callable[[], AbstractContextManager[object]]
 
@@ -60,6 +60,34 @@ def calendar_of(collection: Collection) -> Calendar:
     return Calendar((begin, *ends))
 
 
+# -- what happens to a device ----------------------------------------------------------------------
+
+
+def install(device: Device, release: Mapping[str, Collection]) -> None:
+    """Start the release; agree to what it adds."""
+    device.stop()
+    device.start(release)
+    if device.client.must_ask:
+        device.client.consent(True, only="new")
+
+
+def back_up(device: Device) -> None:
+    device.stop()
+    shutil.copy(device.place / FILE, device.place / BACKUP)
+    device.start()
+
+
+def restore(device: Device) -> None:
+    """Put the state's file back, as a backup does, and ask again."""
+    device.stop()
+    for path in device.place.glob(f"{FILE}*"):
+        path.unlink()
+    shutil.copy(device.place / BACKUP, device.place / FILE)
+    device.start()
+    if device.client.must_ask:
+        device.client.consent(True)
+
+
 # -- quicker clients -------------------------------------------------------------------------------
 
 
@@ -69,6 +97,10 @@ def releases(combination: Combination) -> tuple[dict[str, Collection], dict[str,
     second = definitions(combination, *NAMES)
     changed = definitions(combination, CHANGED, epsilon=0.9)
     return first, second | changed
+
+
+def names_by_fingerprint(*files: Mapping[str, Collection]) -> dict[str, str]:
+    return {each.fingerprint: name for file in files for name, each in file.items()}
 
 
 @contextmanager

@@ -6,13 +6,11 @@ put back, a release that adds and changes questions, a forget and a new consent.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 from veilcount_client.delivery.transport import Delivered, Later, Outcome
-from veilcount_client.state.sqlite_database import FILE
 from veilcount_client.testing import SettableClock
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import decode_binary
@@ -28,14 +26,17 @@ from .simulation import (
     SETTINGS,
     Calendar,
     Plant,
+    back_up,
     calendar_of,
+    install,
+    names_by_fingerprint,
     releases,
+    restore,
     simulated_time,
 )
 
 JITTER_WORD = 1 << 62  # of all the uploader's jitter
 RECORDED = 0.4  # of a step
-BACKUP = "backup"
 Stream = Callable[[int], Sequence[object]]  # what is recorded in a step, in this order
 Reply = Callable[[str, int], Outcome | None]  # to a question's n-th body; None: count it
 
@@ -90,12 +91,7 @@ def emissions(
     clock = clock_at(calendar.at(0) - HOUR)
     logs = Logs(combination, calendar)
     emitted: list[Emission] = []
-    names = {
-        collection.fingerprint: name
-        for file in (first, second)
-        for name, collection in file.items()
-    }
-    wire = _wire(combination, clock, names, reply, emitted)
+    wire = _wire(combination, clock, names_by_fingerprint(first, second), reply, emitted)
     options: dict[str, Any] = {
         "issuer": Issuer(logs, 0, clock.now),
         "randomness": ConstantSource(JITTER_WORD),
@@ -160,37 +156,14 @@ def _events(
         (calendar.at(step + RECORDED), record(step)) for step in range(PERIODS)
     ]
     events += [
-        (calendar.at(0.2), _back_up),
+        (calendar.at(0.2), back_up),
         (calendar.at(0.7), Device.restart),
-        (calendar.at(1.9), lambda device: _install(device, release)),
-        (calendar.at(2.6), _restore),
+        (calendar.at(1.9), lambda device: install(device, release)),
+        (calendar.at(2.6), restore),
         (calendar.at(3.6), lambda device: device.client.forget()),
         (calendar.at(3.7), lambda device: device.client.consent(True)),
     ]
     return sorted(events, key=lambda event: event[0])
-
-
-def _back_up(device: Device) -> None:
-    device.stop()
-    shutil.copy(device.place / FILE, device.place / BACKUP)
-    device.start()
-
-
-def _install(device: Device, release: Any) -> None:
-    device.stop()
-    device.start(release)
-    if device.client.must_ask:
-        device.client.consent(True, only="new")
-
-
-def _restore(device: Device) -> None:
-    device.stop()
-    for path in device.place.glob(f"{FILE}*"):
-        path.unlink()
-    shutil.copy(device.place / BACKUP, device.place / FILE)
-    device.start()
-    if device.client.must_ask:
-        device.client.consent(True)
 
 
 def bodies_of(

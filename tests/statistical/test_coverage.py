@@ -17,13 +17,12 @@ import pytest
 from veilcount_analysis.estimation import IntervalTarget
 from veilcount_analysis.estimation.proportions import SupportCounts
 from veilcount_analysis.estimation.response_distribution import ResponseDistribution
-from veilcount_analysis.simulation import simulate
 from veilcount_shared.mechanisms import MeanMechanism, SubsetSelection, select_mechanism
 
-from ..analysis.estimation.collection_fixtures import falling, of_number, of_values, shares
-from .coverage_harness import LEAST, Coverage, Support, coverage, support
+from ..analysis.estimation.collection_fixtures import of_number
+from .coverage_harness import LEAST, Support, coverage, support
 from .distributions import with_epsilon
-from .random_settings import half_width_of, holds, simulated_mean_coverage
+from .random_settings import half_width_of, simulated_mean_coverage
 
 MOST = 0.985
 LARGE = 100  # expected counts, of either outcome, from which an interval must not be too wide
@@ -112,21 +111,6 @@ def test_other_levels_are_kept_too(level: float, target: IntervalTarget) -> None
 
 
 # -- simulated; random settings are in `test_coverage_corners.py` ----------------------------------
-
-
-@pytest.mark.parametrize(("k", "rounds"), [(3, 600), (300, 200)])
-def test_simultaneous_intervals_hold_all_at_once(k: int, rounds: int) -> None:
-    """And not by being far too wide: intervals a fifth narrower are rejected."""
-    collection, people = of_values(k, "1"), falling(k, 8_000)
-    rng, true, together, narrower = np.random.default_rng(8), people / 8_000, 0, 0
-    for _ in range(rounds):
-        counters = simulate(collection, people, rng)
-        shown = shares(collection, counters, simultaneous=True, target="cohort")
-        together += holds(shown.low, true, shown.high, 1.0)
-        narrower += holds(shown.low, true, shown.high, 0.8)
-
-    assert Coverage(together, rounds).could_be(LEAST, ALPHA)
-    assert not Coverage(narrower, rounds).could_be(LEAST, ALPHA)
 
 
 def test_a_mean_of_devices_with_another_epsilon_is_not_covered() -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcount_analysis.releases import PricedQuery, price_query
+from veilcount_analysis.releases import NoiseKind, PricedQuery, price_query
+from veilcount_analysis.releases.noise import noise_distribution
+from veilcount_analysis.releases.opendp_noise import NoiseSource
 from veilcount_analysis.releases.query import ParallelQuery
 from veilcount_shared import Collection
 from veilcount_shared.collection import Adjacency, Model
@@ -55,6 +58,22 @@ def true_values(question: PricedQuery, counters: NDArray[np.int64]) -> list[list
     """The true integers of each part, of a query whose parts do not depend on each other."""
     assert isinstance(question.query, ParallelQuery)
     return question.query.true_values(question.collection, counters)
+
+
+def simulated(kind: NoiseKind, seed: int, wrong: float = 1.0) -> NoiseSource:
+    """Return seeded noise, of a scale that is wrong by a factor."""
+    generator = np.random.default_rng(seed)
+
+    def noise(true: Sequence[int], scale: float) -> list[int]:
+        drawn = noise_distribution(kind, scale * wrong).draw(len(true), generator)
+        return [one + two for one, two in zip(true, drawn, strict=True)]
+
+    return noise
+
+
+def exactly(true: Sequence[int], scale: float) -> list[int]:
+    """Add no noise."""
+    return list(true)
 
 
 def ask(

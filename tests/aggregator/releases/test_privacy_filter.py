@@ -62,17 +62,6 @@ def test_an_answer_is_charged_kept_and_in_the_journal(
     ]
 
 
-def test_the_same_question_has_the_same_answer_free(asker: Curator, store: Store) -> None:
-    first = asker.answer(AGE, wanted("age >= 2", "0.5"), OVER, "one")
-    asker.answer(AGE, wanted("histogram", "0.5"), OVER, "one")
-    again = asker.answer(AGE, wanted({"count": [3, 2]}, Fraction(1, 2)), OVER, "two")
-
-    assert again.release == first.release
-    assert not again.charged
-    assert spent(store) == 1
-    assert len(load_releases(store)) == 2
-
-
 def test_what_is_refused_is_not_charged_and_leaves_no_trace(asker: Curator, store: Store) -> None:
     asker.filter.tick(OVER)  # registers the journal, which is a change
     before = store.generation()
@@ -204,14 +193,6 @@ def test_killed_between_commit_and_journal_the_answer_never_left_and_is_free(
     assert not again.charged
     assert again.release == Release.from_json(kept.answer)
     assert json.loads(path.read_text())["release"] == kept.line()
-
-
-def test_another_question_brings_the_journal_up_to_date(asker: Curator, journal: Path) -> None:
-    asker.answer(AGE, wanted("count", "0.1"), OVER, "")
-    journal.unlink()  # as if a killed process had not written its line
-    asker.answer(AGE, wanted("sum", "0.1"), OVER, "")
-
-    assert len(journal.read_text().splitlines()) == 2
 
 
 def unwritable(asker: Curator, patch: pytest.MonkeyPatch) -> None:

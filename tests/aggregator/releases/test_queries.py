@@ -151,19 +151,6 @@ def test_n_is_public_only_where_each_person_gives_one_answer_in_every_period(
 MONTHS_OF = dict.fromkeys(Unit, (None,)) | {Unit.MONTH: (1, 2, None)}
 
 
-@pytest.mark.parametrize("answers", [1, 2])
-def test_cheap_releases_of_each_period_do_not_add_up_to_n(answers: int) -> None:
-    collection_ = collection(whole(0, 1), SUBSTITUTE, answers=answers)
-    cheap = Fraction(1, 10**6)
-    released = [
-        draw_release(ask(collection_, "mean", cheap, month=month), np.array([3, 4]))
-        for month in (1, 2)
-    ]
-
-    assert [each.n for each in released] == [None, None]
-    assert [len(each.noise) for each in released] == [2, 2]
-
-
 # -- what is refused -------------------------------------------------------------------------------
 
 LOCAL = Collection(

@@ -206,21 +206,6 @@ def test_a_master_that_was_demoted_and_promoted_again_has_another_incarnation(
     assert again.split("-")[0] == first[0].split("-")[0]
 
 
-def test_a_host_that_saw_a_release_finds_it_missing_when_the_one_that_made_it_is_gone(
-    file: Rewindable, tmp_path: Path
-) -> None:
-    file.save()
-    a, b = hosts(file, tmp_path, "a", "b")
-    a.ask("count")
-    b.tick()
-    file.rewind()
-    b.start()
-    b.tick()
-
-    assert len(ReleaseJournal(b.journal).lines()) == 1
-    assert b.refusal("sum") == "ReleasesLocked"
-
-
 def test_a_store_from_before_a_journal_was_registered_is_noticed_by_those_that_know_it(
     file: Rewindable, tmp_path: Path
 ) -> None:
@@ -241,17 +226,6 @@ def test_a_store_from_before_a_journal_was_registered_is_noticed_by_those_that_k
     a.start()
     a.tick()
     assert b.refusal("sum") == "ReleasesLocked"  # A remembers more than the operator gave
-
-
-def test_who_joins_waits_until_all_others_know_of_it(file: Rewindable, tmp_path: Path) -> None:
-    (a,) = hosts(file, tmp_path, "a")
-    b = Host(tmp_path / "b.jsonl", file)
-    b.tick()
-    before = b.refusal("sum", "0.1", 1)
-    a.tick()
-
-    assert before == "ReleasesWaiting"
-    assert b.ask("sum", "0.1", 1).charged
 
 
 @pytest.mark.parametrize("loses", [True, False])

@@ -5,7 +5,6 @@ Seeded; alpha = 1e-4 for more misses than an interval may have.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
 from math import isclose, sqrt
 from pathlib import Path
@@ -27,14 +26,13 @@ from veilcount_analysis.releases import (
     price_query,
 )
 from veilcount_analysis.releases.noise_kinds import NoiseDistribution
-from veilcount_analysis.releases.opendp_noise import NoiseSource
 from veilcount_analysis.releases.prefix_sums import best_strategy, strategies
 from veilcount_shared.collection import Adjacency
 from veilcount_shared.domain import Boolean, Choice, Number
 from veilcount_shared.periods import Unit
 
 from ..curator_fixtures import AGE, OVER, curator, fill, wanted
-from .release_fixtures import ADD_REMOVE, SUBSTITUTE, collection, whole
+from .release_fixtures import ADD_REMOVE, SUBSTITUTE, collection, exactly, simulated, whole
 
 DELTA = Fraction(1, 10**6)
 LAPLACE, GAUSSIAN = NoiseKind.LAPLACE, NoiseKind.GAUSSIAN
@@ -55,22 +53,6 @@ def priced(
         delta=DELTA if "rho" in cost else None,
     )
     return price_query({"query": "running_total", **(cost or {"epsilon": "1"})}, each)
-
-
-def unchanged(true: Sequence[int], scale: float) -> list[int]:
-    return list(true)
-
-
-def simulated(
-    kind: type[DiscreteGaussianNoise | DiscreteLaplaceNoise], wrong: float
-) -> NoiseSource:
-    generator = np.random.default_rng(6)
-
-    def noise(true: Sequence[int], scale: float) -> list[int]:
-        drawn = kind(scale * wrong).draw(len(true), generator)
-        return [one + two for one, two in zip(true, drawn, strict=True)]
-
-    return noise
 
 
 # -- the strategies --------------------------------------------------------------------------------
@@ -149,7 +131,7 @@ def test_no_neighbour_is_farther_than_the_sensitivity(
     (part,) = question.parts
 
     def released(counters: NDArray[np.int64]) -> list[int]:
-        return list(draw_release(question, counters, noise=unchanged).noised[0])
+        return list(draw_release(question, counters, noise=exactly).noised[0])
 
     def one(day: int, place: int) -> NDArray[np.int64]:
         counters = np.ones((days, inputs), np.int64)
@@ -174,18 +156,18 @@ def test_no_neighbour_is_farther_than_the_sensitivity(
 
 @pytest.mark.parametrize(
     ("cost", "kind"),
-    [({"epsilon": "0.5"}, DiscreteLaplaceNoise), ({"rho": "0.01"}, DiscreteGaussianNoise)],
+    [({"epsilon": "0.5"}, LAPLACE), ({"rho": "0.01"}, GAUSSIAN)],
     ids=str,
 )
 def test_released_totals_cover_and_noise_of_a_wrong_scale_does_not(
-    cost: dict[str, str], kind: type[DiscreteGaussianNoise | DiscreteLaplaceNoise]
+    cost: dict[str, str], kind: NoiseKind
 ) -> None:
     question = priced(Boolean(), ADD_REMOVE, **cost)
     counters = np.random.default_rng(1).integers(0, 50, (len(question.periods), 2))
     true, most = counters[:, 1].cumsum(), binom.isf(1e-4 / 81, 100, 0.05)
 
     def misses(wrong: float) -> NDArray[np.int64]:
-        noise = simulated(kind, wrong)
+        noise = simulated(kind, 6, wrong)
         drawn = [draw_release(question, counters, noise=noise) for _ in range(100)]
         outside = [(np.array(one.low) > true) | (true > np.array(one.high)) for one in drawn]
         return np.asarray(np.array(outside).sum(axis=0), np.int64)

@@ -16,13 +16,20 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from veilcount_analysis.errors import QueryError
-from veilcount_analysis.releases import PricedQuery, Release, draw_release, part_noise, price_query
+from veilcount_analysis.releases import (
+    NoiseKind,
+    PricedQuery,
+    Release,
+    draw_release,
+    part_noise,
+    price_query,
+)
 from veilcount_analysis.releases.opendp_noise import Selector, select_noisy_max
 from veilcount_shared.collection import Adjacency
 from veilcount_shared.domain import Boolean, Choice, Number
 from veilcount_shared.periods import Unit
 
-from .release_fixtures import ADD_REMOVE, SUBSTITUTE, collection, whole
+from .release_fixtures import ADD_REMOVE, SUBSTITUTE, collection, exactly, simulated, whole
 
 DELTA = Fraction(1, 10**6)
 ALPHA = 1e-4
@@ -133,7 +140,7 @@ def test_opendp_selects_as_the_exponential_mechanism_does_and_not_at_another_sca
 # -- coverage --------------------------------------------------------------------------------------
 
 
-def simulated(seed: int, wrong: float = 1.0) -> Selector:
+def selecting(seed: int, wrong: float = 1.0) -> Selector:
     """The exponential mechanism, which exponential noise is never worse than."""
     generator = np.random.default_rng(seed)
 
@@ -153,7 +160,7 @@ def quantile_of(counters: Counters, share: Fraction) -> int:
 
 
 def misses(question: PricedQuery, counters: Counters, share: Fraction, wrong: float = 1.0) -> int:
-    select, true = simulated(5, wrong), quantile_of(counters, share)
+    select, true = selecting(5, wrong), quantile_of(counters, share)
     drawn = (draw_release(question, counters, select=select) for _ in range(100))
     return sum(not each.low[0] <= true <= each.high[0] for each in drawn)
 
@@ -204,7 +211,7 @@ def test_a_selection_s_loss_is_within_its_bound() -> None:
     part = part_noise(question)[0]
     scores = [0] * 63 + [part.half_width]
     lost = [
-        sum(simulated(3, wrong)(scores, part.scale) != 63 for _ in range(400)) for wrong in (1, 2)
+        sum(selecting(3, wrong)(scores, part.scale) != 63 for _ in range(400)) for wrong in (1, 2)
     ]
 
     assert lost[0] <= binom.isf(ALPHA, 400, 0.025)
@@ -218,13 +225,8 @@ def test_a_selection_s_loss_is_within_its_bound() -> None:
 def test_a_variance_is_that_of_the_answers_and_its_interval_covers(adjacency: Adjacency) -> None:
     question = priced("variance", adjacency, epsilon="0.5")
     values = np.repeat(np.arange(30), UNIFORM)
-    exact = draw_release(question, UNIFORM, noise=lambda true, scale: list(true))
-    generator = np.random.default_rng(2)
-
-    def noise(true: object, scale: float) -> list[int]:
-        drawn = np.round(generator.laplace(scale=scale, size=len(true)))  # type: ignore[arg-type]
-        return [int(each) for each in np.array(true) + drawn]
-
+    exact = draw_release(question, UNIFORM, noise=exactly)
+    noise = simulated(NoiseKind.LAPLACE, 2)
     found = [draw_release(question, UNIFORM, noise=noise) for _ in range(100)]
 
     assert exact.values == pytest.approx((values.var(), values.std()))

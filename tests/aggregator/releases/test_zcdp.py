@@ -1,7 +1,6 @@
 """Gaussian releases: rho keeps (epsilon, delta), the noise is OpenDP's, the filter adds up in rho.
 
-Statistical tests of simulated noise are seeded. OpenDP's randomness is the system's: there ALPHA is
-the chance that a run fails by chance alone.
+Statistical tests of simulated noise are seeded.
 """
 
 from __future__ import annotations
@@ -19,8 +18,7 @@ import opendp.prelude as dp
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
-from scipy.stats import binom, chi2, norm
+from scipy.stats import binom, norm
 
 from veilcount_aggregator.errors import InsufficientBudget
 from veilcount_aggregator.releases.budget_ledger import load_releases, period_accounts
@@ -29,6 +27,7 @@ from veilcount_analysis.errors import QueryError
 from veilcount_analysis.releases import (
     DiscreteGaussianNoise,
     DiscreteLaplaceNoise,
+    NoiseKind,
     Release,
     draw_release,
     part_noise,
@@ -36,8 +35,6 @@ from veilcount_analysis.releases import (
     quantile,
 )
 from veilcount_analysis.releases.opendp_noise import (
-    NoiseSource,
-    add_gaussian_noise,
     calibrated_gaussian_scale,
 )
 from veilcount_analysis.releases.price import period_budget
@@ -50,10 +47,8 @@ from veilcount_shared.errors import format_value
 from veilcount_shared.periods import Unit
 
 from ..curator_fixtures import OVER, PERIODS, curator, fill, series, wanted
-from .release_fixtures import ADD_REMOVE, SUBSTITUTE, collection, whole
+from .release_fixtures import ADD_REMOVE, SUBSTITUTE, collection, exactly, simulated, whole
 
-ALPHA = 1e-9
-DRAWS = 10_000
 DELTA = Fraction(1, 10**6)
 SMOOTH = series(budget="1\ndelta = 0.000001")
 BUDGET = period_budget(SMOOTH.collection)
@@ -136,57 +131,6 @@ def test_a_scale_delivers_no_more_rho_than_was_paid_and_hardly_less(
     assert isclose(scale, sqrt(squared / (2 * float(price))), rel_tol=1e-12)
 
 
-def distribution(scale: float, edge: int) -> NDArray[np.float64]:
-    weights = np.exp(-((np.arange(-edge, edge + 1) / scale) ** 2) / 2)
-    return np.asarray(weights / weights.sum())
-
-
-def fits(noise: NDArray[np.int64], scale: float) -> bool:
-    """Chi-square of every value that is likely enough, the tails together."""
-    far = distribution(scale, int(40 * scale))
-    edge = max(int(2.5 * scale), 1)
-    middle = len(far) // 2
-    chances = far[middle - edge : middle + edge + 1]
-    tail = (1 - chances.sum()) / 2
-    expected = len(noise) * np.array([tail, *chances, tail])
-    found = np.bincount(np.clip(noise, -edge - 1, edge + 1) + edge + 1, minlength=len(expected))
-
-    assert expected.min() > 5
-    return bool(((found - expected) ** 2 / expected).sum() <= chi2.isf(ALPHA, len(expected) - 1))
-
-
-@pytest.mark.parametrize("scale", [1.2, 3.0])
-def test_noise_follows_the_exact_distribution_and_no_other(scale: float) -> None:
-    """alpha = 1e-9; a scale of 0.7 or 1.3 times is rejected, of OpenDP's and simulated noise."""
-    simulated = DiscreteGaussianNoise(scale).draw(DRAWS, np.random.default_rng(5))
-    for noise in (add_gaussian_noise([0] * DRAWS, scale), simulated):
-        assert fits(np.array(noise), scale)
-        assert not fits(np.array(noise), 0.7 * scale)
-        assert not fits(np.array(noise), 1.3 * scale)
-
-
-@pytest.mark.parametrize("scale", [0.3, 0.8, 1.0, 2.5, 17.0, 300.0])
-@pytest.mark.parametrize("alpha", [0.5, 0.05, 0.025, 1e-6])
-def test_a_half_width_covers_and_is_hardly_wider_than_the_least(scale: float, alpha: float) -> None:
-    edge = int(40 * scale) + 10
-    chances = distribution(scale, edge)
-    distance = abs(np.arange(-edge, edge + 1))
-    noise = DiscreteGaussianNoise(scale)
-    width = noise.half_width(alpha)
-
-    assert chances[distance > width].sum() <= alpha * (1 + 1e-9)
-    assert width < 2 or chances[distance > width - 2].sum() > alpha
-    both = np.convolve(chances, chances)
-    apart = abs(np.arange(-2 * edge, 2 * edge + 1))
-    assert both[apart > noise.difference_half_width(alpha)].sum() <= alpha
-
-
-@pytest.mark.parametrize("scale", [0.0, -1.0, float("nan"), float("inf")])
-def test_a_scale_is_a_number_above_0(scale: float) -> None:
-    with pytest.raises(ValueError, match="above 0"):
-        DiscreteGaussianNoise(scale)
-
-
 # -- releases cover --------------------------------------------------------------------------------
 
 AGES = np.array([30, 10, 0, 55, 20, 0, 70, 15])
@@ -197,20 +141,10 @@ def priced(query: object, adjacency: Adjacency, rho: str = "0.01") -> Any:
     return price_query({"query": query, "rho": rho}, each)
 
 
-def simulated_noise(seed: int, wrong: float = 1.0) -> NoiseSource:
-    generator = np.random.default_rng(seed)
-
-    def noise(true: Any, scale: float) -> list[int]:
-        drawn = DiscreteGaussianNoise(scale * wrong).draw(len(true), generator)
-        return [one + two for one, two in zip(true, drawn, strict=True)]
-
-    return noise
-
-
 def misses(query: object, adjacency: Adjacency, times: int, wrong: float = 1.0) -> int:
     """In how many releases the first interval misses."""
-    question, noise = priced(query, adjacency), simulated_noise(11, wrong)
-    exact = draw_release(question, AGES, noise=lambda true, scale: list(true)).values[0]
+    question, noise = priced(query, adjacency), simulated(NoiseKind.GAUSSIAN, 11, wrong)
+    exact = draw_release(question, AGES, noise=exactly).values[0]
     drawn = (draw_release(question, AGES, noise=noise) for _ in range(times))
     return sum(not each.low[0] <= exact <= each.high[0] for each in drawn)
 
@@ -229,7 +163,7 @@ def test_intervals_cover_and_those_of_a_wrong_scale_do_not(
 
 
 def test_quantiles_of_a_gaussian_histogram_cover() -> None:
-    question, noise = priced("histogram", ADD_REMOVE), simulated_noise(3)
+    question, noise = priced("histogram", ADD_REMOVE), simulated(NoiseKind.GAUSSIAN, 3)
     found = [
         quantile(draw_release(question, AGES, noise=noise), Fraction(1, 2)) for _ in range(100)
     ]

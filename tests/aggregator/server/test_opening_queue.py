@@ -141,15 +141,6 @@ def test_a_turn_opens_at_most_one_large_body_after_the_small_ones(desk: Desk) ->
     assert [sealed.rstrip(b".") for sealed in desk.opened] == [b"small", b"first"]
 
 
-def test_a_body_that_does_not_open_is_tried_once_and_spoils_no_other(desk: Desk) -> None:
-    garbage, honest = desk.submit(b"garbage"), desk.submit(b"honest")
-    desk.take_turns()
-
-    assert desk.opened == [b"garbage", b"honest"]
-    assert str(garbage.exception()) == "b'garbage'"
-    assert honest.result() == b"honest"
-
-
 def test_what_nobody_waits_for_any_more_is_not_opened(desk: Desk) -> None:
     desk.submit(b"gone").cancel()
     desk.take_turns()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import sys
 from collections.abc import Iterator
 from contextlib import closing
@@ -39,19 +37,6 @@ def test_every_share_stands_with_interval_n_and_epsilon(typed: Type, answered: s
     assert dark.count("%") == 5
     assert " to " in dark
     assert "users" not in printed.out
-
-
-def test_json_and_csv_have_the_same_figures(typed: Type, answered: str) -> None:
-    words = ("estimate", "theme", "--store", answered)
-    document = typed(*words, "--format", "json").json
-    time_range = document["series"][0]["time_ranges"][0]
-    rows = list(csv.DictReader(io.StringIO(typed(*words, "--format", "csv").out)))
-
-    assert document == typed(*words, "--json").json
-    assert time_range["n"] == 8_000
-    assert [(row["value"], float(row["frequency"])) for row in rows] == [
-        (row["value"], row["frequency"]) for row in time_range["values"]
-    ]
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])

@@ -130,11 +130,3 @@ def test_a_key_opens_its_role_until_it_is_revoked(typed: Type, store: str, role:
     assert gone.code == 0
     assert keys_of(store).find(made["key"]) is None
     assert [each["id"] for each in after if each["revoked"]] == [made["id"]]
-
-
-def test_the_first_device_key_closes_the_intake_with_a_message(typed: Type, store: str) -> None:
-    words = ("keys", "create", "--role", "device", "--store", store)
-    first, second = typed(*words, "--yes"), typed(*words)
-
-    assert "reports require a device key" in first.out
-    assert "require" not in second.out

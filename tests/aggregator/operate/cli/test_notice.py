@@ -14,19 +14,11 @@ from veilcount_shared.notice import notice
 
 from .conftest import Type
 
-QUESTION, SENT = "Why it is asked", "What is sent"
-OFTEN = "How often, and until when"
+SENT, OFTEN, KEPT = "What is sent", "How often, and until when", "What is kept, and how long"
 TITLES = [
-    QUESTION,
-    SENT,
-    OFTEN,
-    "What an answer gives away",
-    "What is not hidden",
-    "What is kept, and how long",
-    "If you change your mind",
-    "Whom to ask",
+    *("Why it is asked", SENT, OFTEN, "What an answer gives away", "What is not hidden", KEPT),
+    *("If you change your mind", "Whom to ask"),
 ]
-KEPT = "What is kept, and how long"
 ON_DEVICE: dict[str, Any] = {"takes": Takes.LAST, "held": Held.DEVICE}
 IN_MEMORY = ON_DEVICE | {"held": Held.PROCESS}
 
@@ -46,13 +38,6 @@ def test_every_collection_says_everything(typed: Type, file: str) -> None:
     assert "users" not in printed
 
 
-def test_one_collection_may_be_named(typed: Type, file: str) -> None:
-    printed = typed("notice", file, "theme").out
-
-    assert printed.startswith("## acme-editor: theme")
-    assert "crash" not in printed
-
-
 def test_the_route_of_reports_is_named(typed: Type, file: str) -> None:
     direct, relayed = (
         typed("notice", file, "theme", *words).out for words in ([], ["--relay", "Example e.V."])
@@ -67,10 +52,6 @@ def test_the_route_of_reports_is_named(typed: Type, file: str) -> None:
 @pytest.mark.parametrize(
     ("name", "changes", "title", "text"),
     [
-        ("theme", {}, QUESTION, "light, dark, system"),
-        ("theme", {}, QUESTION, "To choose the default theme. P"),
-        ("theme", {}, "Whom to ask", "privacy@acme.example"),
-        ("theme", {}, "What an answer gives away", "at most 73.2 % of the time"),  # e / (1 + e)
         ("theme", {}, SENT, "changed at random on your device"),
         ("crash", {}, SENT, "Your true answer"),
         ("theme", {}, "What is not hidden", "Sent in clear: arm (A, B)"),

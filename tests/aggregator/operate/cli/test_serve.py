@@ -13,31 +13,14 @@ from veilcount_aggregator.operate.cli import main
 from veilcount_aggregator.operate.cli import serve as serve_command
 from veilcount_aggregator.server.serve import UNAVAILABLE, prepare
 from veilcount_aggregator.settings import Settings
-from veilcount_aggregator.store import open_store
 from veilcount_serving.listen_address import ListenAddress
 from veilcount_serving.structured_logging import configure_logging
 from veilcount_serving.worker_processes import Announce
 from veilcount_serving.worker_supervisor import MAX_RESTARTS_IN_A_ROW, RestartPolicy
 
 from ....redis_server import RedisServer
-from ....system.server import HOST, Server, free_port, wait_until
+from ....system.server import HOST, free_port
 from .conftest import Type
-
-
-@pytest.mark.full
-def test_a_store_that_does_not_answer_is_waited_for(tmp_path: Path) -> None:
-    redis = RedisServer(tmp_path)
-    open_store(redis.url, make=True).close()
-    redis.kill()
-    try:
-        with Server(redis.url, tmp_path) as server:
-            assert "UNAVAILABLE" in server.ready["durable"]
-            assert server.ask("GET", "/healthz").status_code == 200
-            assert server.ask("GET", "/readyz").status_code == 503
-            redis.start()
-            wait_until(lambda: server.ask("GET", "/readyz").status_code == 200, 40)
-    finally:
-        redis.kill()
 
 
 def test_a_redis_without_a_store_is_refused_and_one_that_is_away_is_no_mistake(

@@ -78,11 +78,3 @@ def test_planted_a_plain_option_warns_of_nothing(
     monkeypatch.setattr(options, "has_password", lambda _: False)
 
     assert "warning" not in typed("keys", "list", "--store", SECRET).err
-
-
-def test_what_is_wrong_with_the_file_is_refused(typed: Type, tmp_path: Path) -> None:
-    gone = typed("keys", "list", "--store", f"@{tmp_path}/gone")
-
-    assert gone.code == 2
-    assert "veilcount: --store = " in gone.err
-    assert "No such file or directory: give a text file" in gone.err

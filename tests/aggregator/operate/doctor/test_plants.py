@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -56,6 +56,9 @@ class Site:
         return ["doctor", "--deep", "--json", "--store", self.store, *self.options]
 
 
+Plant = Callable[[Site], object]
+
+
 def make_store(url: str) -> None:
     with closing(open_store(url, make=True)) as store:
         add_definitions(store, DefinitionSource(FILE), NOW, "test")
@@ -99,18 +102,6 @@ SITES = {"SQLite": sqlite_site, "Redis": redis_site, "issuer": issuer_site}
 # -- faults ----------------------------------------------------------------------------------------
 
 
-def store_file_for_all(site: Site) -> None:
-    site.path.chmod(0o644)
-
-
-def journal_for_all(site: Site) -> None:
-    site.path.with_name("store.db.releases.jsonl").chmod(0o644)
-
-
-def store_directory_for_all(site: Site) -> None:
-    site.path.parent.chmod(ALL)
-
-
 def reader_that_stays(site: Site) -> None:
     """It reads an older state, while more is written than a checkpoint waits for."""
     reader = site.stack.enter_context(closing(sqlite3.connect(site.path, isolation_level=None)))
@@ -130,21 +121,9 @@ def damaged_page(site: Site) -> None:
         file.write(bytes(range(256)) * 16)
 
 
-def backup_for_all(site: Site) -> None:
-    (site.backups / "today.db").chmod(0o644)
-
-
-def backup_directory_for_all(site: Site) -> None:
-    site.backups.chmod(ALL)
-
-
 def journal_among_backups(site: Site) -> None:
     site.options += ["--journal", str(site.backups / "releases")]
     (site.backups / "releases").touch(0o600)
-
-
-def copied_journal_among_backups(site: Site) -> None:
-    (site.backups / "old.releases.jsonl").touch(0o600)
 
 
 def replica_that_no_write_waits_for(site: Site) -> None:
@@ -161,14 +140,6 @@ def no_password(site: Site) -> None:
     site.ask("ACL", "SETUSER", "default", "nopass")
 
 
-def changed(setting: str, value: str) -> Callable[[Site], None]:
-    return lambda site: site.ask("CONFIG", "SET", setting, value)
-
-
-def foreign_key(site: Site) -> None:
-    site.ask("SET", "session:5", "another's")
-
-
 def foreign_database(site: Site) -> None:
     assert site.server is not None
     with site.server.connection() as connection:
@@ -176,126 +147,76 @@ def foreign_database(site: Site) -> None:
         connection.set("session:5", "another's")
 
 
-def directory_for_all(name: str) -> Callable[[Site], None]:
-    return lambda site: (site.folder / name).chmod(ALL)
+def mode(path: str, bits: int) -> Plant:
+    """Give a file or a folder of the deployment the mode."""
+    return lambda site: (site.folder / path).chmod(bits)
 
 
-@dataclass(frozen=True)
-class Plant:
-    """A fault of one engine's deployment, the check that finds it, and its fix."""
-
-    fault: str
-    engine: str
-    plant: Callable[[Site], None]
-    check: str
-    fix: str
+def config(setting: str, value: str) -> Plant:
+    return lambda site: site.ask("CONFIG", "SET", setting, value)
 
 
-PLANTS = [
-    Plant("the store's file 0644", "SQLite", store_file_for_all, "store permissions", "chmod 600 "),
-    Plant("the journal 0644", "SQLite", journal_for_all, "store permissions", "chmod 600 "),
-    Plant(
-        "store directory 0777",
-        "SQLite",
-        store_directory_for_all,
-        "store permissions",
-        "chmod go-w ",
-    ),
-    Plant("a reader holds the log", "SQLite", reader_that_stays, "store log", "fuser -v "),
-    Plant(
-        "a damaged page", "SQLite", damaged_page, "store pages", "restore the newest intact backup"
-    ),
-    Plant("a backup 0644", "SQLite", backup_for_all, "backups permissions", "chmod 600 "),
-    Plant(
-        "backup directory 0777",
-        "SQLite",
-        backup_directory_for_all,
-        "backups permissions",
-        "chmod go-w ",
-    ),
-    Plant(
-        "the journal is among the backups",
-        "SQLite",
-        journal_among_backups,
-        "backups journal",
-        "give it as --journal",
-    ),
-    Plant(
-        "a copied journal is among the backups",
-        "SQLite",
-        copied_journal_among_backups,
-        "backups journal",
-        "to another disk",
-    ),
-    Plant(
-        "a replica, and no ?replicas",
-        "Redis",
-        replica_that_no_write_waits_for,
-        "store replicas",
-        "end the store's URL in ?replicas=1",
-    ),
-    Plant("no password", "Redis", no_password, "Redis password", "requirepass"),
-    Plant(
-        "no maxmemory", "Redis", changed("maxmemory", "0"), "Redis memory", "CONFIG SET maxmemory "
-    ),
-    Plant(
-        "a timeout", "Redis", changed("timeout", "300"), "Redis settings", "CONFIG SET timeout 0"
-    ),
-    Plant(
-        "few connections",
-        "Redis",
-        changed("maxclients", "200"),
-        "Redis settings",
-        "CONFIG SET maxclients 10000",
-    ),
-    Plant(
-        "no rewrites",
-        "Redis",
-        changed("auto-aof-rewrite-percentage", "0"),
-        "Redis settings",
-        "CONFIG SET auto-aof-rewrite-percentage 100",
-    ),
-    Plant("a foreign key", "Redis", foreign_key, "Redis other keys", "its own Redis"),
-    Plant("a foreign database", "Redis", foreign_database, "Redis other keys", "its own Redis"),
-    Plant(
-        "store directory 0777", "issuer", directory_for_all("store"), "issuer permissions", "go-w "
-    ),
-    Plant(
-        "definitions 0777",
-        "issuer",
-        directory_for_all("definitions"),
-        "issuer directories",
-        "go-w ",
-    ),
-    Plant("keys 0777", "issuer", directory_for_all("keys"), "issuer directories", "go-w "),
-]
-
-
-@contextmanager
-def healthy_site(engine: str, folder: Path) -> Iterator[Site]:
-    with ExitStack() as stack:
-        yield SITES[engine](folder, stack)
+JOURNAL = "store/store.db.releases.jsonl"
+#: engine, fault, how it is planted, the check that finds it, and its fix
+PLANTS: list[tuple[str, str, Plant, str, str]] = [
+    ("SQLite", "store file 0644", mode("store/store.db", 0o644), "store permissions", "chmod 600 "),
+    ("SQLite", "journal 0644", mode(JOURNAL, 0o644), "store permissions", "chmod 600 "),
+    ("SQLite", "store directory 0777", mode("store", ALL), "store permissions", "chmod go-w "),
+    ("SQLite", "a reader holds the log", reader_that_stays, "store log", "fuser -v "),
+    ("SQLite", "a damaged page", damaged_page, "store pages", "restore the newest intact backup"),
+    ("SQLite", "backup 0644", mode("backups/today.db", 0o644), "backups permissions", "chmod 600 "),
+    ("SQLite", "backups 0777", mode("backups", ALL), "backups permissions", "chmod go-w "),
+    ("SQLite", "journal with backups", journal_among_backups, "backups journal", "as --journal"),
+    ("SQLite", "a copied journal with backups",
+     lambda site: (site.backups / "old.releases.jsonl").touch(0o600),
+     "backups journal", "to another disk"),
+    ("Redis", "a replica, and no ?replicas", replica_that_no_write_waits_for,
+     "store replicas", "end the store's URL in ?replicas=1"),
+    ("Redis", "no password", no_password, "Redis password", "requirepass"),
+    ("Redis", "no maxmemory", config("maxmemory", "0"), "Redis memory", "CONFIG SET maxmemory "),
+    ("Redis", "a timeout", config("timeout", "300"), "Redis settings", "CONFIG SET timeout 0"),
+    ("Redis", "few connections", config("maxclients", "200"),
+     "Redis settings", "CONFIG SET maxclients 10000"),
+    ("Redis", "no rewrites", config("auto-aof-rewrite-percentage", "0"),
+     "Redis settings", "CONFIG SET auto-aof-rewrite-percentage 100"),
+    ("Redis", "a foreign key", lambda site: site.ask("SET", "session:5", "another's"),
+     "Redis other keys", "its own Redis"),
+    ("Redis", "a foreign database", foreign_database, "Redis other keys", "its own Redis"),
+    ("issuer", "store directory 0777", mode("store", ALL), "issuer permissions", "go-w "),
+    ("issuer", "definitions 0777", mode("definitions", ALL), "issuer directories", "go-w "),
+    ("issuer", "keys 0777", mode("keys", ALL), "issuer directories", "go-w "),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    "planted", PLANTS, ids=lambda planted: f"{planted.engine}: {planted.fault}"
+    ("engine", "plant", "check", "fix"),
+    [pytest.param(engine, *found, id=f"{engine}: {fault}") for engine, fault, *found in PLANTS],
 )
 def test_a_fault_is_found_with_its_fix_and_a_healthy_deployment_is_ok(
-    planted: Plant, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    engine: str,
+    plant: Plant,
+    check: str,
+    fix: str,
+    *,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     def results(site: Site) -> list[tuple[str, str]]:
         """Return state and fix of each finding of the plant's check."""
         capsys.readouterr()
         run(site.command())
         findings = json.loads(capsys.readouterr().out)["findings"]
-        names = [f"{finding['target'].split()[0]} {finding['check']}" for finding in findings]
-        pairs = [(finding["state"], finding["fix"]) for finding in findings]
-        return [pair for name, pair in zip(names, pairs, strict=True) if name == planted.check]
+        return [
+            (finding["state"], finding["fix"])
+            for finding in findings
+            if f"{finding['target'].split()[0]} {finding['check']}" == check
+        ]
 
-    with healthy_site(planted.engine, tmp_path) as site:
+    with ExitStack() as stack:
+        site = SITES[engine](tmp_path, stack)
         before = results(site)
-        planted.plant(site)
+        plant(site)
         after = results(site)
 
     assert {state for state, _ in before} == {"ok"}
-    assert [planted.fix in fix for state, fix in after if state != "ok"] == [True]
+    assert [fix in text for state, text in after if state != "ok"] == [True]

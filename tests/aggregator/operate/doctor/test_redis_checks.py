@@ -95,22 +95,6 @@ def test_a_replica_as_store_is_wrong(tmp_path: Path) -> None:
     assert "master" in found.fix
 
 
-@pytest.mark.full
-def test_missing_and_weaker_replicas_are_found(tmp_path: Path) -> None:
-    with redis(tmp_path / "master") as master, redis(tmp_path / "replica") as replica:
-        open_store(master.url, make=True).close()
-        alone = examine(f"{master.url}?replicas=1")["replicas"]
-        replica.follow(master)
-        together = examine(f"{master.url}?replicas=1")["replicas"]
-        replica.ask("CONFIG", "SET", "appendonly", "no")
-        weaker = examine(master.url)["replicas"]
-
-    states = [alone.state, together.state, weaker.state]
-    assert states == [Severity.WRONG, Severity.OK, Severity.WARN]
-    assert "0 of 1 replicas are connected" in alone.what
-    assert f"-p {replica.port} CONFIG SET appendonly yes" in weaker.fix
-
-
 def test_an_unavailable_redis_is_one_finding() -> None:
     (found,) = findings(f"redis://{HOST}:{free_port()}/0")
 

@@ -65,17 +65,6 @@ def test_an_estimate_fires_once_its_whole_interval_is_past_the_bound(
     assert event.at == NOW.isoformat(timespec="seconds")
 
 
-def test_an_intake_is_silent_after_so_long_without_a_counted_report(
-    stocked: Deployment, there: RunningServer, tmp_path: Path
-) -> None:
-    watcher = Watcher(rules(tmp_path, 'collection = "theme"\nsilent = "2h"').checks())
-    looked = [states(watcher.look(there, hours * 3600, NOW)) for hours in (0, 1, 2, 3)]
-    counted(send(stocked, "theme", [1, 0, 0], period=2))
-    looked.append(states(watcher.look(there, 4 * 3600, NOW)))
-
-    assert looked == [[], [], [("rule 0", "firing")], [], [("rule 0", "resolved")]]
-
-
 def test_a_budget_is_low_in_the_newest_released_period(
     stocked: Deployment, there: RunningServer, tmp_path: Path
 ) -> None:

@@ -23,7 +23,7 @@ from veilcount_serving.errors import SettingsError
 from ....redis_server import HOST, RedisServer, free_port
 from ....system.server import wait_until
 from ..series_fixtures import LINKED
-from .simulated_rows import count, rows
+from .simulated_rows import count, is_taken, rows
 
 #: a wrong and a right value
 SETTINGS = {
@@ -34,6 +34,9 @@ SETTINGS = {
     "hash-max-listpack-entries": ("64", "128"),
     "hash-max-listpack-value": ("32", "64"),
 }
+
+#: what each commit looks at, whoever looked before
+DURABLE = {"appendonly", "appendfsync", "no-appendfsync-on-rewrite"}
 
 
 @pytest.fixture
@@ -53,6 +56,9 @@ def test_a_wrong_setting_is_refused_with_the_command_that_mends_it(
     assert store.health().durable is DurabilityState.YES
     loose.ask("CONFIG", "SET", name, wrong)
 
+    if name in DURABLE:
+        with pytest.raises(StoreUnfit, match=name):
+            count(store, rows(10, 1))
     health = store.health()
     assert (health.durable, health.blocked) == (DurabilityState.NO, True)
     assert health.why.startswith(f"{name} {wrong}")
@@ -63,6 +69,8 @@ def test_a_wrong_setting_is_refused_with_the_command_that_mends_it(
     with pytest.raises(StoreUnfit, match=f"{name} {wrong}") as caught:
         open_redis(loose.url, make=False)
     assert command in str(caught.value)
+    loose.ask("CONFIG", "SET", name, right)
+    wait_until(lambda: is_taken(store))
 
 
 def test_a_relaxed_store_still_must_not_evict(loose: RedisServer) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 
 import pytest
 
@@ -24,65 +22,14 @@ from ....system.server import wait_until
 from ..series_fixtures import LINKED
 from .simulated_rows import count, rows
 
-UNSAFE = {
-    "appendfsync": ("everysec", "always"),
-    "no-appendfsync-on-rewrite": ("yes", "no"),
-    "appendonly": ("no", "yes"),
-}
-
 
 @pytest.fixture(autouse=True)
 def mended(running: RedisServer) -> Iterator[None]:
     yield
-    for name, (_, right) in UNSAFE.items():
+    for name, right in (("appendfsync", "always"), ("appendonly", "yes")):
         running.ask("CONFIG", "SET", name, right)
     running.ask("CONFIG", "SET", "rdb-key-save-delay", "0")
     wait_until(lambda: not running.rewriting)
-
-
-@dataclass
-class Writer:
-    """A thread that commits one report after the other, and keeps when each began."""
-
-    store: RedisStore
-    began: list[float] = field(default_factory=list)  # of those that were acknowledged
-    refused: int = 0
-    stopping: bool = False
-
-    def run(self) -> None:
-        number = 0
-        while not self.stopping:
-            number, began = number + 1, time.monotonic()
-            try:
-                count(self.store, rows(1, 1_000 + number))
-            except StoreUnfit:
-                self.refused += 1
-                time.sleep(0.005)
-            else:
-                self.began.append(began)
-
-
-@pytest.mark.parametrize("name", UNSAFE)
-def test_after_a_setting_was_changed_no_report_is_acknowledged(
-    server: RedisServer, store: RedisStore, name: str
-) -> None:
-    """Without anybody looking in between; and once it is set back, reports go on by themselves."""
-    writer = Writer(store)
-    thread = threading.Thread(target=writer.run, daemon=True)
-    thread.start()
-    wait_until(lambda: len(writer.began) > 50)
-    server.ask("CONFIG", "SET", name, UNSAFE[name][0])
-    changed = time.monotonic()
-    wait_until(lambda: writer.refused > 20)
-    late = [began for began in writer.began if began > changed]
-    acknowledged = len(writer.began)
-    server.ask("CONFIG", "SET", name, UNSAFE[name][1])
-    wait_until(lambda: len(writer.began) > acknowledged + 10)
-    writer.stopping = True
-    thread.join(20)
-
-    assert not late
-    assert store.durability().durable is DurabilityState.YES
 
 
 def test_records_are_not_changed_and_rows_not_closed_where_that_is_not_durable(

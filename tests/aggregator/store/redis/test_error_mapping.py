@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from contextlib import ExitStack, closing
-from pathlib import Path
 
 import pytest
 
@@ -31,13 +29,6 @@ from ..series_fixtures import LINKED, drop_and_delete, drop_finally
 from .simulated_rows import count, is_taken, row_reports, rows
 
 SLOT = Cell(0, 0)
-
-
-@pytest.fixture
-def own(tmp_path: Path) -> Iterator[RedisServer]:
-    server = RedisServer(tmp_path)
-    yield server
-    server.kill()
 
 
 def consistent(store: RedisStore) -> int:

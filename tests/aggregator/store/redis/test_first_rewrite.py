@@ -22,9 +22,12 @@ from veilcount_aggregator.store.redis.store import open_redis
 
 from ....redis_server import RedisServer
 from ....system.server import wait_until
+from .conftest import two_servers
 from .simulated_rows import count, is_taken, rows
 
 HELD_MICROSECONDS = "60000000"  # for each key: longer than any test
+#: a claim, and the error that it must not survive
+with_the_error = pytest.mark.parametrize("planted", [False, True], ids=["", "planted"])
 
 
 @pytest.fixture(autouse=True)
@@ -34,14 +37,8 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def pair(tmp_path: Path) -> Iterator[tuple[RedisServer, RedisServer]]:
-    """Two servers; the second follows nobody yet."""
-    servers = []
-    for name in ("master", "replica"):
-        (tmp_path / name).mkdir()
-        servers.append(RedisServer(tmp_path / name, repl_diskless_sync_delay="0"))
-    yield servers[0], servers[1]
-    for server in servers:
-        server.kill()
+    with two_servers(tmp_path) as servers:
+        yield servers
 
 
 def hold_rewrites(server: RedisServer) -> None:
@@ -67,31 +64,22 @@ def promote_during_rewrite(master: RedisServer, replica: RedisServer) -> None:
     assert replica.rewriting
 
 
+@with_the_error
 def test_a_server_that_is_promoted_during_its_first_rewrite_acknowledges_nothing(
-    pair: tuple[RedisServer, RedisServer],
+    pair: tuple[RedisServer, RedisServer], monkeypatch: pytest.MonkeyPatch, *, planted: bool
 ) -> None:
-    """And a kill takes all that it had: which is why."""
+    """And a kill takes all that it had. Planted: one that is whole at first sight."""
+    if planted:
+        monkeypatch.setattr(DurabilityMonitor, "_is_whole", lambda _, __: True)
     master, replica = pair
     promote_during_rewrite(master, replica)
     with closing(open_redis(replica.url, make=False)) as promoted:
-        with pytest.raises(StoreUnfit, match="not complete"):
-            count(promoted, rows(30, 2))
-        assert promoted.health().blocked
-    replica.kill()
-    replica.start()
-
-    with pytest.raises(StoreUnfit, match="no store there"):
-        open_redis(replica.url, make=False)
-
-
-def test_planted_a_server_that_is_whole_at_first_sight_acknowledges_what_a_kill_takes(
-    pair: tuple[RedisServer, RedisServer], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(DurabilityMonitor, "_is_whole", lambda _, __: True)
-    master, replica = pair
-    promote_during_rewrite(master, replica)
-    with closing(open_redis(replica.url, make=False)) as promoted:
-        assert count(promoted, rows(30, 2)) == 30
+        if planted:
+            assert count(promoted, rows(30, 2)) == 30
+        else:
+            with pytest.raises(StoreUnfit, match="not complete"):
+                count(promoted, rows(30, 2))
+            assert promoted.health().blocked
     replica.kill()
     replica.start()
 
@@ -127,29 +115,23 @@ def replace(server: RedisServer, other: RedisServer) -> None:
     assert server.rewriting
 
 
+@with_the_error
 def test_a_server_that_was_replaced_between_two_looks_acknowledges_nothing(
-    pair: tuple[RedisServer, RedisServer],
+    pair: tuple[RedisServer, RedisServer], monkeypatch: pytest.MonkeyPatch, *, planted: bool
 ) -> None:
+    """Planted: the server's identity is not compared."""
+    if planted:
+        monkeypatch.setattr(DurabilityMonitor, "is_examined", lambda _, __, ___: True)
     server, other = pair
     with closing(open_redis(server.url, make=True)) as store:
         count(store, rows(30, 1))
         replace(server, other)
-        with pytest.raises(StoreError):
-            count(store, rows(30, 2))
-
-        assert store.durability().blocking is not None
-
-
-def test_planted_without_the_identity_a_replaced_server_acknowledges(
-    pair: tuple[RedisServer, RedisServer], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(DurabilityMonitor, "is_examined", lambda _, __, ___: True)
-    server, other = pair
-    with closing(open_redis(server.url, make=True)) as store:
-        count(store, rows(30, 1))
-        replace(server, other)
-
-        assert count(store, rows(30, 2)) == 30
+        if planted:
+            assert count(store, rows(30, 2)) == 30
+        else:
+            with pytest.raises(StoreError):
+                count(store, rows(30, 2))
+            assert store.durability().blocking is not None
 
 
 def test_a_server_that_was_started_again_is_not_complete_while_it_rewrites(
@@ -182,29 +164,23 @@ def synchronize_anew(master: RedisServer, replica: RedisServer) -> None:
     assert master.confirms()  # by its word alone
 
 
+@with_the_error
 def test_a_replica_in_its_first_rewrite_confirms_nothing(
-    pair: tuple[RedisServer, RedisServer],
+    pair: tuple[RedisServer, RedisServer], monkeypatch: pytest.MonkeyPatch, *, planted: bool
 ) -> None:
+    """Planted: what it says is believed."""
+    if planted:
+        monkeypatch.setattr(DurabilityMonitor, "_is_replica_complete", lambda _, __, ___: True)
     master, replica = pair
     replica.follow(master)
     wait_until(lambda: not replica.rewriting)
     with closing(open_redis(f"{master.url}?replicas=1", make=True)) as store:
         count(store, rows(30, 1))
         synchronize_anew(master, replica)
+        if planted:
+            assert count(store, rows(30, 2)) == 30
+            return
         with pytest.raises((StoreUnfit, StoreUnavailable)):
             count(store, rows(30, 2))
         finish_rewrites(replica)
         wait_until(lambda: is_taken(store))
-
-
-def test_planted_a_replica_that_is_believed_confirms_in_its_first_rewrite(
-    pair: tuple[RedisServer, RedisServer], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(DurabilityMonitor, "_is_replica_complete", lambda _, __, ___: True)
-    master, replica = pair
-    replica.follow(master)
-    with closing(open_redis(f"{master.url}?replicas=1", make=True)) as store:
-        count(store, rows(30, 1))
-        synchronize_anew(master, replica)
-
-        assert count(store, rows(30, 2)) == 30

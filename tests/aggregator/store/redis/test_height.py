@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,20 +17,12 @@ from veilcount_aggregator.store.redis.store import RedisStore, open_redis
 from ....redis_cluster import RedisCluster
 from ....redis_server import RedisServer
 from ....system.server import wait_until
+from .conftest import two_servers
 from .simulated_rows import count, is_taken, rows
 
 COMMITS = 40
 NOW = datetime(2026, 2, 1, tzinfo=UTC)
 AOF = "appendonlydir"
-
-
-@pytest.fixture
-def own(tmp_path: Path) -> Iterator[RedisServer]:
-    """A server whose files a test may cut."""
-    (tmp_path / "redis").mkdir()
-    started = RedisServer(tmp_path / "redis", aof_use_rdb_preamble="yes")
-    yield started
-    started.kill()
 
 
 def open_on(server: RedisServer, host: Path, *, make: bool = False) -> RedisStore:
@@ -107,21 +98,19 @@ def overtake(own: RedisServer, tmp_path: Path) -> bool:
         return bool(first.losses())
 
 
+@pytest.mark.parametrize("planted", [False, True], ids=["", "planted"])
 def test_a_loss_is_detected_though_another_host_has_overtaken_it(
-    own: RedisServer, tmp_path: Path
+    own: RedisServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, planted: bool
 ) -> None:
-    assert overtake(own, tmp_path)
+    """Planted: heights without lives, which are overtaken."""
 
-
-def test_planted_heights_without_lives_are_overtaken(
-    own: RedisServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     def by_height_alone(self: ShardHeight, last: object) -> str:
         return "" if last is None or self.height >= last.height else "lacks"  # type: ignore[attr-defined]
 
-    monkeypatch.setattr(ShardHeight, "loss", by_height_alone)
+    if planted:
+        monkeypatch.setattr(ShardHeight, "loss", by_height_alone)
 
-    assert not overtake(own, tmp_path)
+    assert overtake(own, tmp_path) != planted
 
 
 def test_an_older_file_is_refused_by_a_host_that_was_away(own: RedisServer, tmp_path: Path) -> None:
@@ -148,24 +137,18 @@ def test_an_older_file_is_refused_by_a_host_that_was_away(own: RedisServer, tmp_
 
 def test_a_promotion_that_lost_acknowledged_commits_is_refused(tmp_path: Path) -> None:
     """Without `?replicas`, the replica has not heard of the last ones."""
-    servers = []
-    for name in ("master", "replica"):
-        (tmp_path / name).mkdir()
-        servers.append(RedisServer(tmp_path / name, repl_diskless_sync_delay="0"))
-    master, replica = servers
-    with closing(open_on(master, tmp_path / "host", make=True)) as store:
-        commit_one_by_one(store, 1, 5)
-        replica.follow(master)
-        replica.promote()  # it leaves
-        commit_one_by_one(store, 2, 5)
-    wait_until(lambda: not replica.rewriting)
-    with (
-        closing(open_on(replica, tmp_path / "host")) as promoted,
-        pytest.raises(StoreWentBack, match="lacks 5 of 10"),
-    ):
-        count(promoted, rows(1, 3))
-    for server in servers:
-        server.kill()
+    with two_servers(tmp_path) as (master, replica):
+        with closing(open_on(master, tmp_path / "host", make=True)) as store:
+            commit_one_by_one(store, 1, 5)
+            replica.follow(master)
+            replica.promote()  # it leaves
+            commit_one_by_one(store, 2, 5)
+        wait_until(lambda: not replica.rewriting)
+        with (
+            closing(open_on(replica, tmp_path / "host")) as promoted,
+            pytest.raises(StoreWentBack, match="lacks 5 of 10"),
+        ):
+            count(promoted, rows(1, 3))
 
 
 def test_a_host_that_was_killed_has_kept_what_it_acknowledged(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import closing
+from collections.abc import Sequence
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from datetime import date
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,7 +30,6 @@ from veilcount_aggregator.store.tally_size import (
     worst_case,
 )
 from veilcount_analysis.series.series import Series
-from veilcount_shared import Collection
 from veilcount_shared.verdict import Verdict
 
 from ....redis_cluster import RedisCluster
@@ -40,13 +39,6 @@ from .simulated_rows import million, random_reports, wide
 
 GROUP = 2_000
 TODAY = date(2026, 1, 1)  # the first of every definition here
-
-
-@pytest.fixture
-def own(tmp_path: Path) -> Iterator[RedisServer]:
-    server = RedisServer(tmp_path, maxmemory="32mb")
-    yield server
-    server.kill()
 
 
 def used(server: RedisServer) -> int:
@@ -147,49 +139,38 @@ def fill_after_admission(servers: Sequence[RedisServer], url: str, filling: Fill
         assert store.counters(DAILY, [Cell(0, 0)]).sum() == 2
 
 
+#: by what an admission errs if it forgets cells or shards: planted, Redis is full before the worst
+FORGETTING_CELLS = {"period_bytes": lambda each, n=1: period_bytes(each, n) // each.cells}
+FORGETTING_SHARDS = {"period_bytes": lambda each, _=1: period_bytes(each, 1)}
+
+
+def check_admission(
+    servers: Sequence[RedisServer], url: str, filling: Filling, planted: dict[str, Any]
+) -> None:
+    """Fill an admitted definition; with a planted error, Redis must be full before it is."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, error in planted.items():
+            patch.setattr(counter_admission, name, error)
+        with pytest.raises(StoreFull) if planted else nullcontext():
+            fill_after_admission(servers, url, filling)
+    set_maxmemory(servers, 0)
+
+
+@pytest.mark.parametrize("planted", [{}, FORGETTING_CELLS], ids=["", "planted"])
 @pytest.mark.parametrize("filling", [STRINGS, PAGES], ids=["strings", "pages"])
 def test_every_report_of_an_admitted_definition_is_counted_up_to_its_worst_case(
-    own: RedisServer, filling: Filling
+    own: RedisServer, filling: Filling, planted: dict[str, Any]
 ) -> None:
     """In one call a group; a Redis with 1 % less memory refuses the definition."""
-    fill_after_admission([own], own.url, filling)
+    check_admission([own], own.url, filling, planted)
 
 
-def test_the_worst_case_is_one_of_each_shard(cluster: RedisCluster) -> None:
+@pytest.mark.parametrize("planted", [{}, FORGETTING_SHARDS], ids=["", "planted"])
+def test_the_worst_case_is_one_of_each_shard(
+    cluster: RedisCluster, planted: dict[str, Any]
+) -> None:
     """As above, in three shards: one call of each a group."""
-    fill_after_admission(cluster.nodes, f"{cluster.url}?shards=3", STRINGS)
-
-
-def without_cells(collection: Collection, shards: int = 1) -> int:
-    return period_bytes(collection, shards) // collection.cells
-
-
-def without_shards(collection: Collection, _: int = 1) -> int:
-    return period_bytes(collection, 1)
-
-
-@pytest.mark.parametrize("filling", [STRINGS, PAGES], ids=["strings", "pages"])
-def test_an_admission_that_forgets_cells_is_noticed(
-    own: RedisServer, monkeypatch: pytest.MonkeyPatch, filling: Filling
-) -> None:
-    """Planted: the definition is admitted, and Redis is full before it is filled."""
-    monkeypatch.setattr(counter_admission, "period_bytes", without_cells)
-
-    with pytest.raises(StoreFull):
-        fill_after_admission([own], own.url, filling)
-
-
-def test_an_admission_that_forgets_shards_is_noticed(
-    cluster: RedisCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Planted, likewise."""
-    monkeypatch.setattr(counter_admission, "period_bytes", without_shards)
-
-    try:
-        with pytest.raises(StoreFull):
-            fill_after_admission(cluster.nodes, f"{cluster.url}?shards=3", STRINGS)
-    finally:
-        set_maxmemory(cluster.nodes, 0)
+    check_admission(cluster.nodes, f"{cluster.url}?shards=3", STRINGS, planted)
 
 
 def test_the_tightest_server_sets_the_limit_of_all_shards(cluster: RedisCluster) -> None:
@@ -316,17 +297,3 @@ def test_a_page_that_fills_while_it_is_read_is_read_whole(
     assert not wrong
     assert int(reader.counters(which, [Cell(0, 0)]).sum()) == 30_000
     reader.close()
-
-
-# -- the formula ----------------------------------------------------------------------------------
-
-
-def test_the_worst_case_is_every_counter_of_every_cell() -> None:
-    """In every shard; of a million counters and 32 cells over 63 days, 15 GB."""
-    which = million(32)
-    collection = which.collection
-
-    assert worst_case(collection) == 63 * 32 * tally_bytes(which.counters)
-    assert worst_case(collection, shards=3) == 3 * worst_case(collection)
-    assert 15e9 < worst_case(collection) < 16e9
-    assert worst_case(DAILY.collection) < 30_000

@@ -25,6 +25,7 @@ from ....redis_server import RedisServer
 from ....system.server import wait_until
 from ..conftest import PROGRAMS
 from ..series_fixtures import LINKED
+from .conftest import two_servers
 from .simulated_rows import count, is_taken, row_reports, rows
 
 SENT = 30
@@ -41,19 +42,10 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 def pair(
     request: pytest.FixtureRequest, tmp_path: Path
 ) -> Iterator[tuple[RedisServer, RedisServer]]:
-    started = []
-    for name in ("master", "replica"):
-        (tmp_path / name).mkdir()
-        started.append(
-            RedisServer(tmp_path / name, program=request.param, repl_diskless_sync_delay="0")
-        )
-    master, replica = started
-    replica.follow(master)
-    wait_until(lambda: not replica.rewriting)  # which a synchronization starts, and makes unfit
-    yield master, replica
-    for each in started:
-        each.thaw()
-        each.kill()
+    with two_servers(tmp_path, request.param) as (master, replica):
+        replica.follow(master)
+        wait_until(lambda: not replica.rewriting)  # which a synchronization starts
+        yield master, replica
 
 
 def hold_back(master: RedisServer, replica: RedisServer, tag: str = "") -> None:
@@ -97,7 +89,6 @@ def test_what_a_promotion_loses(pair: tuple[RedisServer, RedisServer], replicas:
     assert len(heard[0]) == SENT
     assert lost_of == ([0, 0] if replicas else [0, SENT])
     assert len(heard[1]) == (0 if replicas else SENT)
-    master.start()
 
 
 def test_a_write_that_is_tried_again_is_waited_for_on_the_second_try(

@@ -17,11 +17,11 @@ from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import DurabilityState, Store, open_store
 from veilcount_aggregator.store.redis.store import open_redis
 
-from ....redis_server import VALKEY, RedisServer
+from ....redis_server import VALKEY
 from ....system.server import wait_until
 from ..engines import ENGINES, Empty
 from ..series_fixtures import LINKED
-from ..test_battery import (
+from ..test_battery import (  # noqa: F401 - they run here
     test_a_change_of_another_generation_is_not_made,
     test_a_closed_row_spends_no_slot_and_stays_counted,
     test_a_dropped_epoch_is_stale_and_stays_counted,
@@ -29,26 +29,14 @@ from ..test_battery import (
     test_the_first_report_of_a_slot_counts_and_no_other,
     test_the_first_rule_that_holds_decides,
 )
-from ..test_battery_sharing import (
+from ..test_battery_sharing import (  # noqa: F401
     test_8_threads_that_replay_one_batch_count_it_once,
     test_a_read_only_store_changes_no_more,
     test_opening_again_gives_the_same,
     test_pieces_hold_everything,
 )
+from .conftest import two_servers
 from .simulated_rows import count, rows
-
-__all__ = [
-    "test_8_threads_that_replay_one_batch_count_it_once",
-    "test_a_change_of_another_generation_is_not_made",
-    "test_a_closed_row_spends_no_slot_and_stays_counted",
-    "test_a_dropped_epoch_is_stale_and_stays_counted",
-    "test_a_read_only_store_changes_no_more",
-    "test_opening_again_gives_the_same",
-    "test_pieces_hold_everything",
-    "test_records_are_kept_by_kind_and_key",
-    "test_the_first_report_of_a_slot_counts_and_no_other",
-    "test_the_first_rule_that_holds_decides",
-]
 
 
 @pytest.fixture(scope="module")
@@ -78,30 +66,18 @@ def test_the_doctor_names_the_program_and_its_own_version(url: str, store: Store
     assert version_found(url) != "Valkey 7.2.4"
 
 
-@pytest.fixture
-def pair(tmp_path: Path) -> Iterator[tuple[RedisServer, RedisServer]]:
-    servers = []
-    for name in ("master", "replica"):
-        (tmp_path / name).mkdir()
-        servers.append(RedisServer(tmp_path / name, program=VALKEY, repl_diskless_sync_delay="0"))
-    master, replica = servers
-    replica.follow(master)
-    wait_until(lambda: not replica.rewriting)  # which a synchronization starts, and makes unfit
-    yield master, replica
-    for server in servers:
-        server.kill()
-
-
-def test_disks_are_waited_for_by_a_real_waitaof(pair: tuple[RedisServer, RedisServer]) -> None:
+def test_disks_are_waited_for_by_a_real_waitaof(tmp_path: Path) -> None:
     """What was acknowledged is on the replica: promoted, it lacks nothing."""
-    master, replica = pair
-    with closing(open_redis(f"{master.url}?replicas=1", make=True)) as store:
-        counted = count(store, rows(10, 1))
-        waits = master.calls_of("waitaof")
-    master.kill()
-    replica.promote()
-    with closing(open_redis(replica.url, make=False)) as store:
-        reports = sum(store.report_counts(LINKED).values())
+    with two_servers(tmp_path, VALKEY) as (master, replica):
+        replica.follow(master)
+        wait_until(lambda: not replica.rewriting)
+        with closing(open_redis(f"{master.url}?replicas=1", make=True)) as store:
+            counted = count(store, rows(10, 1))
+            waits = master.calls_of("waitaof")
+        master.kill()
+        replica.promote()
+        with closing(open_redis(replica.url, make=False)) as store:
+            reports = sum(store.report_counts(LINKED).values())
 
     assert (counted, reports) == (10, 10)
     assert waits > 0

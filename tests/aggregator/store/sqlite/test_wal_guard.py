@@ -90,17 +90,15 @@ def other_log(path: Path) -> Iterator[SqliteStore]:
     writer.kill()
 
 
-def test_a_new_reader_puts_a_removed_log_back_before_it_opens_one(other_log: SqliteStore) -> None:
-    assert other_log.report_counts(LINKED) == {Cell(0, 0): 1}
-
-
-def test_a_reader_that_opens_the_log_unchecked_does_not_see_what_was_acknowledged(
-    other_log: SqliteStore, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("planted", [False, True], ids=["", "planted"])
+def test_a_new_reader_puts_a_removed_log_back_before_it_opens_one(
+    other_log: SqliteStore, monkeypatch: pytest.MonkeyPatch, *, planted: bool
 ) -> None:
-    """The error that the test above would find, planted."""
-    monkeypatch.setattr(SqliteDatabase, "keep_log", lambda _: None)
+    """Planted: it opens the log unchecked, and does not see what was acknowledged."""
+    if planted:
+        monkeypatch.setattr(SqliteDatabase, "keep_log", lambda _: None)
 
-    assert other_log.report_counts(LINKED) == {}
+    assert other_log.report_counts(LINKED) == ({} if planted else {Cell(0, 0): 1})
 
 
 @dataclass
@@ -177,6 +175,16 @@ def test_who_opens_while_the_log_is_missing_puts_it_back_first(path: Path) -> No
     second.close()
 
 
+def opens_once_the_log_is_put_back(path: Path) -> bool:
+    """Whether a store is refused with the command that puts its log back, and has all after it."""
+    for _ in range(2):
+        with pytest.raises(StoreWentBack, match=rf"mv {link_of(path)} {path}-wal"):
+            open_at(path)
+    link_of(path).rename(path.with_name("store.db-wal"))
+    with closing(open_at(path)) as again:
+        return send(again, LINKED, report(1)) == [DUPLICATE]
+
+
 def test_a_log_that_is_removed_right_before_a_kill_waits_for_its_operator(path: Path) -> None:
     """Nobody could notice in time: the store is refused until the log is put back, by hand."""
     writer = Writer(path)
@@ -184,13 +192,7 @@ def test_a_log_that_is_removed_right_before_a_kill_waits_for_its_operator(path: 
     remove(path, *PUBLIC)
     writer.kill()
 
-    for _ in range(2):
-        with pytest.raises(StoreWentBack, match=rf"mv {link_of(path)} {path}-wal"):
-            open_at(path)
-    link_of(path).rename(path.with_name("store.db-wal"))
-    again = open_at(path)
-    assert send(again, LINKED, report(1)) == [DUPLICATE]
-    again.close()
+    assert opens_once_the_log_is_put_back(path)
 
 
 def kill_in_checkpoint(path: Path, *, written: str) -> None:
@@ -213,26 +215,21 @@ def kill_in_checkpoint(path: Path, *, written: str) -> None:
     remove(path, *PUBLIC)
 
 
-def test_a_height_that_a_killed_checkpoint_has_written_does_not_discard_the_log(path: Path) -> None:
-    """It reaches what was acknowledged, but the rows of that commit are in the log alone."""
-    kill_in_checkpoint(path, written="state")
-
-    with pytest.raises(StoreWentBack, match=rf"mv {link_of(path)} {path}-wal"):
-        open_at(path)
-    link_of(path).rename(path.with_name("store.db-wal"))
-    with closing(open_at(path)) as again:
-        assert send(again, LINKED, report(1)) == [DUPLICATE]
-
-
-def test_a_log_is_lost_where_the_height_alone_decides(
-    path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("planted", [False, True], ids=["", "planted"])
+def test_a_height_that_a_killed_checkpoint_has_written_does_not_discard_the_log(
+    path: Path, monkeypatch: pytest.MonkeyPatch, *, planted: bool
 ) -> None:
-    """The error that the test above would find, planted."""
-    kill_in_checkpoint(path, written="state")
-    monkeypatch.setattr(wal_guard, "_is_written_back", lambda _: True)
+    """It reaches what was acknowledged, but the rows of that commit are in the log alone.
 
-    with closing(open_at(path)) as again:
-        assert send(again, LINKED, report(1)) == [COUNTED]
+    Planted: the height alone decides, and the log is lost.
+    """
+    kill_in_checkpoint(path, written="state")
+    if planted:
+        monkeypatch.setattr(wal_guard, "_is_written_back", lambda _: True)
+        with closing(open_at(path)) as again:
+            assert send(again, LINKED, report(1)) == [COUNTED]
+    else:
+        assert opens_once_the_log_is_put_back(path)
 
 
 def replace_log_and_kill(path: Path) -> None:
@@ -253,11 +250,7 @@ def test_a_log_that_another_file_replaced_right_before_a_kill_waits_for_its_oper
     if height == "removed":
         remove(path, "-height")
 
-    with pytest.raises(StoreWentBack, match=rf"mv {link_of(path)} {path}-wal"):
-        open_at(path)
-    link_of(path).rename(path.with_name("store.db-wal"))
-    with closing(open_at(path)) as again:
-        assert send(again, LINKED, report(1)) == [DUPLICATE]
+    assert opens_once_the_log_is_put_back(path)
 
 
 def test_a_replaced_log_is_lost_where_the_height_is_not_compared(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -15,6 +15,7 @@ from urllib.parse import quote
 from wsgiref.util import setup_testing_defaults
 
 from flask import Flask
+from werkzeug.test import run_wsgi_app
 
 from veilcount_aggregator.errors import StoreError
 from veilcount_aggregator.records.api_keys import Role, create_key
@@ -113,14 +114,6 @@ class Deployment:
         environ: Mapping[str, Any] | None = None,
     ) -> Response:
         """Call an endpoint, as a WSGI server does."""
-        answer: list[Any] = []
-
-        def start(
-            status: str, headers: Iterable[tuple[str, str]], *_: object
-        ) -> Callable[..., None]:
-            answer[:] = [int(status[:3]), dict(headers)]
-            return lambda _: None
-
         path, _, query = path.partition("?")
         request: dict[str, Any] = {
             "REQUEST_METHOD": method,
@@ -134,11 +127,9 @@ class Deployment:
         setup_testing_defaults(request)
         if key:
             request["HTTP_AUTHORIZATION"] = f"Bearer {key}"
-        pieces = self.app.wsgi_app(request | dict(environ or {}), start)
-        content = b"".join(pieces)
-        getattr(pieces, "close", lambda: None)()
-        status, headers = answer
-        return Response(status, headers, content)
+        request |= environ or {}
+        pieces, status, headers = run_wsgi_app(self.app.wsgi_app, request, buffered=True)
+        return Response(int(status[:3]), dict(headers), b"".join(pieces))
 
     def send(self, batch: Batch, **named: Any) -> Response:
         return self.ask("POST", "/v1/reports", encode_binary(batch), kind=BINARY_TYPE, **named)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import threading
 import zlib
 from dataclasses import replace
 from itertools import chain, product, repeat
@@ -30,7 +29,7 @@ from veilcount_client.delivery.transport import Delivered, Later, Rejected
 from veilcount_client.testing.doubles import WsgiTransport
 from veilcount_serving.errors import Overloaded
 from veilcount_shared.errors import BadField, DefinitionError
-from veilcount_shared.report import Batch, Report
+from veilcount_shared.report import Batch
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import (
     BINARY_TYPE,
@@ -286,23 +285,3 @@ def test_the_client_drops_what_is_no_batch_and_keeps_the_rest(deployed: Deployme
     broken(deployed, StoreUnavailable(""))
     assert transport.send(encode_binary(Batch((report,))), 1) == Later("503", 60.0)
     assert transport.send(encode_binary(Batch((report,))), 1) == Delivered((Verdict.COUNTED,))
-
-
-def test_many_at_once_are_counted_once_each(deployed: Deployment) -> None:
-    """Sixteen threads send their own reports and one that all of them have."""
-    shared = deployed.report("theme")
-    own = [[deployed.report("theme") for _ in range(10)] for _ in range(16)]
-    result: list[Verdict] = []
-
-    def send(mine: list[Report]) -> None:
-        for report in mine:
-            result.extend(deployed.verdicts(report, shared))
-
-    threads = [threading.Thread(target=send, args=(mine,)) for mine in own]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    assert result.count(Verdict.COUNTED) == 161 == deployed.counted("theme")
-    assert result.count(Verdict.DUPLICATE) == 159

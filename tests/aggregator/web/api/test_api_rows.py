@@ -108,16 +108,6 @@ def test_other_workers_know(deployed: Deployment) -> None:
     assert deployed.verdicts(replace(report, slot=1)) == [Verdict.DUPLICATE]
 
 
-def test_no_name_is_in_a_path(deployed: Deployment) -> None:
-    """Paths stand in the logs of proxies and of HTTP libraries: the old one leads nowhere."""
-    report = deployed.report("opened")
-    deployed.verdicts(report)
-    path = "/v1/pseudonyms/{fingerprint}/{pseudonym}".format(**row_name(report))
-
-    assert deployed.ask("DELETE", path).status == 404
-    assert deployed.verdicts(replace(report, slot=1)) == [Verdict.COUNTED]
-
-
 def test_the_rule_for_keys_is_that_of_the_intake(deployed: Deployment) -> None:
     """Open until the first device key was made. A read-only store closes no row: ask again."""
     report = deployed.report("theme")

@@ -10,7 +10,6 @@ import io
 import json
 import logging
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -18,16 +17,13 @@ from unittest.mock import Mock
 import pytest
 
 from veilcount_aggregator.records.api_keys import Role
-from veilcount_aggregator.records.definitions import DefinitionSource, add_definitions, load_catalog
-from veilcount_aggregator.store import open_store
 from veilcount_aggregator.web.api.routes import ENDPOINTS
 from veilcount_serving import structured_logging
-from veilcount_shared.report import Batch, Report
+from veilcount_shared.report import Batch
 from veilcount_shared.wire import BINARY_TYPE, JSON_TYPE, encode_binary, encode_json
 
 from ....redis_server import RedisServer
-from ....system.server import Server
-from .deployment_fixtures import FILE, NOW, Deployment, deployment
+from .deployment_fixtures import FILE, Deployment, deployment
 
 MARK = "MaRkEdVaLuE"
 HEADERS = [
@@ -140,37 +136,6 @@ def test_nothing_of_a_device_is_left_anywhere(
     assert found(written.getvalue().encode()) == []
     assert left(folder) == []
     assert counted == 1
-
-
-@pytest.mark.parametrize(
-    "place", ["sqlite", pytest.param("redis", marks=pytest.mark.full)], indirect=True
-)
-def test_a_real_server_leaves_nothing_either(place: tuple[Path, str], tmp_path: Path) -> None:
-    """Its log, and that of the server beneath it, included."""
-    folder, url = place
-    with closing(open_store(url, make=True)) as store:
-        add_definitions(store, DefinitionSource(FILE), NOW, "cli")
-        (theme, *_) = load_catalog(store).by_name["theme"]
-    report = Report(theme.fingerprint, 0, 0, MARK.encode().ljust(16, b"\xff"), 0, b"\1")
-    headers = dict.fromkeys(("User-Agent", "Cookie", "Referer", "X-Marked"), MARK) | {
-        "X-Forwarded-For": f"{ADDRESS}, {MARK}",
-        "Forwarded": f"for={ADDRESS}",
-    }
-    statuses = []
-    with Server(url, tmp_path) as server:
-        for body in (encode_binary(Batch((report,))), MARK.encode()):
-            kind = {"Content-Type": BINARY_TYPE}
-            answer = server.ask("POST", f"/v1/reports?{MARK}=1", data=body, headers=headers | kind)
-            statuses.append(answer.status_code)
-        for method in ("GET", "DELETE", "PUT", MARK.upper()):
-            for path in (f"/{MARK}", f"/v1/rows/{MARK}", f"/v1/collections/{MARK}"):
-                server.ask(method, path, headers=headers)
-        server.stop()
-        text = server.log_text()
-
-    assert statuses == [200, 400]
-    assert found(text.encode()) == []
-    assert left(folder) == []
 
 
 def test_the_search_would_find_a_mark(tmp_path: Path, written: io.StringIO) -> None:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib import import_module
 
-import pyarrow as pa
 import pytest
 
 from veilcount_aggregator.records.api_keys import Role
@@ -133,14 +130,3 @@ def test_a_table_has_all_values_by_default(
     refused = ask(answered, path, accept=CSV)
     assert (refused.status, refused.json["place"]) == (400, "size")
     assert "700 values, at most 300 in a table: give size and page" in refused.json["detail"]
-
-
-def test_tables_say_what_json_says(answered: Deployment) -> None:
-    columns = ("frequency", "low", "high")
-    rows = ask(answered, ESTIMATE).json["series"][0]["time_ranges"][0]["values"]
-    read = csv.DictReader(io.StringIO(ask(answered, ESTIMATE, accept=CSV).body.decode()))
-    table = pa.ipc.open_stream(ask(answered, ESTIMATE, accept=ARROW).body).read_all().to_pylist()
-    expected = [(row["value"], *(row[each] for each in columns)) for row in rows]
-
-    assert [(row["value"], *(float(row[each]) for each in columns)) for row in read] == expected
-    assert [(row["value"], *(row[each] for each in columns)) for row in table] == expected
