@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import platform
 import sys
@@ -11,83 +12,26 @@ from pathlib import Path
 
 from veilcount_aggregator.server import blas_threads  # noqa: F401 - before numpy, as in a server
 
-from . import (
-    accuracy,
-    central,
-    client,
-    combinations,
-    durability,
-    estimate,
-    gateway,
-    heights,
-    ingest,
-    install_size,
-    linkage,
-    memory,
-    moments,
-    plan,
-    randomize,
-    reads,
-    redeem,
-    relay,
-    reshard,
-    retention,
-    scale_run,
-    scaling,
-    shards,
-    stalls,
-    strings,
-    tokens,
-    trends,
-    upgrade,
-    worst_body,
-)
-from .table import Cell, as_json
+from . import combinations
+from .table import Cell, Table, as_json
 
-PARTS = {
-    "randomize": randomize.run,
-    "plan": plan.run,
-    "client": client.run,
-    "ingest": ingest.run,
-    "estimate": estimate.run,
-    "accuracy": accuracy.run,
-    "strings": strings.run,
-    "moments": moments.run,
-    "tokens": tokens.run,
-    "redeem": redeem.run,
-    "relay": relay.run,
-    "gateway": gateway.run,
-    "trends": trends.run,
-    "central": central.run,
-    "linkage": linkage.run,
-    "combinations": combinations.run,
-    "memory": memory.run,
-    "durability": durability.run,
-    "heights": heights.run,
-    "scaling": scaling.run,
-    "scale": scale_run.run,
-    "reads": reads.run,
-    "retention": retention.run,
-    "install": install_size.run,
-    "shards": shards.run,
-    "reshard": reshard.run,
-    "stalls": stalls.run,
-    "upgrade": upgrade.run,
-    "worst-body": worst_body.run,
-}
-#: with --long
-LONG_PARTS = {**PARTS, "retention": retention.run_long}
+#: a module each, in the order in which all of them run
+PARTS = (
+    *("randomize", "plan", "client", "ingest", "estimate", "accuracy", "strings", "moments"),
+    *("tokens", "redeem", "relay", "gateway", "trends", "central", "linkage", "combinations"),
+    *("memory", "durability", "heights", "commit-calls", "scaling", "scale", "reads", "retention"),
+    *("filling", "install", "shards", "reshard", "stalls", "upgrade", "worst-body"),
+)
 
 
 def main() -> int:
     """Run the parts, print a table for each; 1 if a target was missed."""
     arguments = _arguments()
     tables = {}
-    parts = LONG_PARTS if arguments.long else PARTS
     about = machine()
     print(", ".join(f"{key}: {value}" for key, value in about.items()))
     for name in arguments.parts or PARTS:
-        tables[name] = parts[name](quick=arguments.quick)
+        tables[name] = _run(name, arguments)
         print(f"\n{tables[name]}", flush=True)
     missed = sum(table.missed for table in tables.values())
     print("\nevery target is met" if not missed else f"\ntargets missed: {missed}")
@@ -96,6 +40,13 @@ def main() -> int:
     if arguments.json:
         arguments.json.write_text(as_json(str(datetime.now(UTC).date()), about, tables))
     return 1 if missed else 0
+
+
+def _run(part: str, arguments: argparse.Namespace) -> Table:
+    module = importlib.import_module(f".{part.replace('-', '_')}", __package__)
+    run = getattr(module, "run_long", module.run) if arguments.long else module.run
+    table: Table = run(quick=arguments.quick)
+    return table
 
 
 def machine() -> dict[str, Cell]:

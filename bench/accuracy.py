@@ -7,16 +7,11 @@ probability proportional to i^-1.3.
 
 from __future__ import annotations
 
-import json
-import subprocess
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import date
 from fractions import Fraction
-from functools import lru_cache
 from math import sqrt
-from typing import Literal, Self
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,18 +20,11 @@ from veilcount_analysis import estimate
 from veilcount_analysis.estimation import ShareEstimates
 from veilcount_analysis.estimation.response_distribution import ResponseDistribution
 from veilcount_analysis.simulation import simulate
-from veilcount_shared import Collection
-from veilcount_shared.domain import Choice
-from veilcount_shared.mechanisms import (
-    MeanMechanism,
-    ProjectiveGeometry,
-    SubsetSelection,
-    select_mechanism,
-)
-from veilcount_shared.periods import Unit
+from veilcount_shared.mechanisms import MeanMechanism, select_mechanism
 
-from .competitors import ROOT, CompetitorsMissingError, _python
-from .table import Cell, Row, Table
+from .competitors import Competitors, CompetitorsMissingError
+from .definitions import choice
+from .table import Cell, Row, Table, target
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -63,17 +51,6 @@ NAMES: dict[str, tuple[str, View]] = {
     "multi_olh": ("multi-freq-ldpy OLH", "consistent"),
 }
 
-COLUMNS = {
-    "what": "",
-    "k": "d",
-    "eps": "d",
-    "n": ",d",
-    "whose": "",
-    "value": ".4g",
-    "x ours": ".2f",
-    "target": "",
-    "met": "",
-}
 NOTES = (
     "rare share, rmse %: of a value that hardly anybody holds, by the exact variance.",
     "raw and consistent mse: mean squared error of all shares; x ours is the ratio of two of them.",
@@ -103,58 +80,21 @@ class Case:
         return {"k": self.k, "eps": self.epsilon, "n": self.n}
 
 
-class EstimatorProcess:
-    """The process that runs the competitors. It only works while it has a request."""
-
-    def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [_python(), "-m", "bench.accuracy_worker"],
-            cwd=ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def shares(self, competitor: str, epsilon: int, population: Ints, seed: int) -> Floats | None:
-        """Return a competitor's estimates of a population; None if it is not installed."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        request = {"competitor": competitor, "k": len(population), "epsilon": epsilon, "seed": seed}
-        try:
-            print(json.dumps(request | {"people": population.tolist()}), file=self._process.stdin)
-            self._process.stdin.flush()
-        except BrokenPipeError:
-            raise CompetitorsMissingError("the competitors do not run") from None
-        line = self._process.stdout.readline()
-        if not line:
-            raise CompetitorsMissingError(f"{competitor} stopped")
-        answer = json.loads(line)
-        return np.array(answer["shares"]) if "shares" in answer else None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._process.communicate()  # closes its input, which ends it
-
-
 def run(*, quick: bool) -> Table:
     """Measure ours, and the others if they can be installed."""
     effort = Effort(2, 2_000) if quick else Effort(5, 10_000)
     rows = [*_raw(), *_consistent(), *_means()]
     notes: tuple[str, ...] = NOTES
     try:
-        with ExitStack() as stack:
-            competitors = stack.enter_context(EstimatorProcess())
-            compared = [
+        with Competitors() as competitors:
+            rows += [
                 row for case in COMPARED for row in _compare_libraries(*case, effort, competitors)
             ]
-            rows += compared
     except CompetitorsMissingError as error:
         notes = (*NOTES, f"{error}: ours stand alone.")
     missing = {str(row["whose"]) for row in rows if row["value"] is None}
     notes = (*notes, *(f"{name} could not be installed." for name in sorted(missing)))
-    return Table("accuracy: how far estimates are from the truth", COLUMNS, rows, notes)
+    return Table("accuracy: how far estimates are from the truth", rows, notes)
 
 
 # -- ours against the targets ----------------------------------------------------------------------
@@ -187,22 +127,14 @@ def _means() -> Iterator[Row]:
 
 
 def _row(what: str, case: Case, value: float, most: float) -> Row:
-    met = value <= most
-    return {
-        "what": what,
-        **case.row,
-        "whose": "ours",
-        "value": value,
-        "target": f"<= {most:g}",
-        "met": met,
-    }
+    return {"what": what, **case.row, "whose": "ours", "value": value, **target(value, most)}
 
 
 # -- ours against others ---------------------------------------------------------------------------
 
 
 def _compare_libraries(
-    k: int, epsilon: int, effort: Effort, competitors: EstimatorProcess
+    k: int, epsilon: int, effort: Effort, competitors: Competitors
 ) -> Iterator[Row]:
     """Estimate the same populations with all of them."""
     case = Case(k, epsilon, effort.size)
@@ -214,7 +146,7 @@ def _compare_libraries(
         yield _shown(view, case, "ours", ours[view], None)
     for competitor, (name, view) in NAMES.items():
         estimates = [
-            competitors.shares(competitor, epsilon, each, seed)
+            _theirs(competitors, competitor, epsilon, each, seed)
             for seed, each in enumerate(populations)
         ]
         errors = [
@@ -231,8 +163,17 @@ def _shown(view: View, case: Case, whose: str, value: float | None, ours: float 
     return {"what": f"{view} mse", **case.row, "whose": whose, "value": value, "x ours": times}
 
 
+def _theirs(
+    competitors: Competitors, competitor: str, epsilon: int, population: Ints, seed: int
+) -> Floats | None:
+    """Return a competitor's estimates of a population; None if it is not installed."""
+    people = {"k": len(population), "people": population.tolist()}
+    answer = competitors.ask("shares", competitor=competitor, epsilon=epsilon, seed=seed, **people)
+    return np.array(answer["shares"]) if "shares" in answer else None
+
+
 def _ours(epsilon: int, population: Ints, seed: int, view: View) -> Floats:
-    collection = _collection(len(population), epsilon)
+    collection = choice(len(population), epsilon)
     counters = simulate(collection, population, np.random.default_rng([seed, len(population)]))
     shown = estimate(collection, counters, view=view)
     assert isinstance(shown, ShareEstimates)
@@ -246,19 +187,3 @@ def _population(k: int, n: int, seed: int) -> Ints:
 
 def _error(population: Ints, shares: Floats) -> float:
     return float(((shares - population / population.sum()) ** 2).mean())
-
-
-@lru_cache(maxsize=8)
-def _collection(k: int, epsilon: int) -> Collection:
-    collection = Collection(
-        app="bench",
-        name="bench",
-        question="How many?",
-        domain=Choice(tuple(range(k))),
-        epsilon=Fraction(epsilon),
-        unit=Unit.USER,
-        start=date(2026, 1, 1),
-        until=date(2026, 2, 1),
-    )
-    assert isinstance(collection.mechanism, SubsetSelection | ProjectiveGeometry)
-    return collection

@@ -7,13 +7,12 @@ OpenDP's draw is the noise alone, by the same mechanism. Both in turn, in one pr
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
 from statistics import median
-from time import process_time
 
 from veilcount_aggregator.releases.curator import Curator
 from veilcount_aggregator.releases.privacy_filter import PrivacyFilter
@@ -23,10 +22,10 @@ from veilcount_analysis.releases.opendp_noise import add_noise
 from veilcount_analysis.series.series import Series
 from veilcount_shared import parse_collections
 
-from .scaling_fit import Power
-from .table import Row, Table
+from .scaling import Power
+from .stopwatch import cpu_us
+from .table import Row, Table, figure
 
-COLUMNS = {"what": "", "value": ".4g", "where": "", "target": "", "met": ""}
 NOTES = (
     "CPU time. A release: from the question to the durable answer, on SQLite with its journal;",
     "  draws: OpenDP's discrete Laplace for as many numbers, its mechanism made as for a release.",
@@ -59,7 +58,7 @@ def run(*, quick: bool) -> Table:
     with tempfile.TemporaryDirectory() as name:
         rows = [row for k in SIZES for row in _compare_with_opendp(Path(name), k, times)]
         rows += _growing(Path(name), KEPT[:-1] if quick else KEPT, times)
-    return Table("central: what a release costs", COLUMNS, rows, NOTES)
+    return Table("central: what a release costs", rows, NOTES)
 
 
 @dataclass
@@ -98,12 +97,15 @@ class Releases:
 def _compare_with_opendp(folder: Path, k: int, times: int) -> Iterator[Row]:
     releases, zeros = Releases(folder / f"k{k}", k), [0] * k
     releases.release()  # loads OpenDP
-    pairs = [(_ms(releases.release), _ms(lambda: add_noise(zeros, 100.0))) for _ in range(times)]
+    pairs = [
+        (cpu_us(releases.release) / 1e3, cpu_us(add_noise, zeros, 100.0) / 1e3)
+        for _ in range(times)
+    ]
     releases.close()
     where = f"{k:,} numbers"
-    yield _row("release, ms", median(ours for ours, _ in pairs), where)
-    yield _row("OpenDP's draws, ms", median(theirs for _, theirs in pairs), where)
-    yield _row("release / draws", median(ours / theirs for ours, theirs in pairs), where)
+    yield figure("release, ms", median(ours for ours, _ in pairs), where)
+    yield figure("OpenDP's draws, ms", median(theirs for _, theirs in pairs), where)
+    yield figure("release / draws", median(ours / theirs for ours, theirs in pairs), where)
 
 
 def _growing(folder: Path, kept: Sequence[int], times: int) -> Iterator[Row]:
@@ -111,20 +113,9 @@ def _growing(folder: Path, kept: Sequence[int], times: int) -> Iterator[Row]:
     for number in kept:
         while releases.released < number:
             releases.release()
-        costs.append(median(_ms(releases.release) for _ in range(min(times, number))))
+        costs.append(median(cpu_us(releases.release) / 1e3 for _ in range(min(times, number))))
         limit = MOST_MS if number == KEPT[-1] else None
-        yield _row("release, ms", costs[-1], f"{number:,} kept", limit)
+        yield figure("release, ms", costs[-1], f"{number:,} kept", limit)
     releases.close()
     power = Power.fitted_to(kept, costs)
-    yield _row("grows as kept^", power.exponent, str(power), MOST_POWER)
-
-
-def _ms(call: Callable[[], object]) -> float:
-    begun = process_time()
-    call()
-    return 1e3 * (process_time() - begun)
-
-
-def _row(what: str, value: float, where: str, limit: float | None = None) -> Row:
-    row: Row = {"what": what, "value": value, "where": where}
-    return row if limit is None else {**row, "target": f"<= {limit:g}", "met": value <= limit}
+    yield figure("grows as kept^", power.exponent, str(power), MOST_POWER)

@@ -18,10 +18,11 @@ from tests.matrix.guesses import Figure
 from tests.matrix.lives import PERSONS, population
 from tests.matrix.parties import Logs
 
+from .separate import ROOT
 from .table import Row, Table
 
 MANY = 48  # persons of each combination, in the whole run
-PAGE = Path(__file__).parents[1] / "docs" / "threat-model.md"
+PAGE = ROOT / "docs" / "threat-model.md"
 
 
 def run(*, quick: bool) -> Table:
@@ -30,12 +31,11 @@ def run(*, quick: bool) -> Table:
     persons, begin = PERSONS if quick else MANY, time.process_time()
     table_rows = [_row(combination, persons) for combination in rows()]
     hours = (time.process_time() - begin) / 3600
-    columns = dict.fromkeys([*AXES, *ADVERSARIES], "")
     notes = (
         f"{len(table_rows)} rows of seed {SEED}, {persons} persons each, {hours:.3f} CPU-hours",
         "what is joined rightly, of how many; in brackets the most that a blind guess joins",
     )
-    return Table("what each adversary reaches, by combination", columns, table_rows, notes)
+    return Table("what each adversary reaches, by combination", table_rows, notes)
 
 
 def _row(combination: Combination, persons: int) -> Row:

@@ -1,7 +1,7 @@
-"""Runs in `.venv-competitors`: times one client of pure-ldp for each line of JSON it is given.
+"""Runs in `.venv-competitors`: times a client of pure-ldp, or estimates, for each line of JSON.
 
-A line in is {"client", "k", "epsilon", "budget"}; a line out is {"us", "bits", "variance"}. What is
-known of a client's accuracy is computed from the probabilities that the client itself uses.
+A line in is {"function", "arguments"}; a line out is what the function returns. A client's variance
+is computed from the probabilities that the client itself uses.
 """
 
 from __future__ import annotations
@@ -11,30 +11,20 @@ import json
 import random
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+import numpy as np
 
 from .stopwatch import Stopwatch
 from .variance import supported
 
 INPUTS = 1000
 
-
-@dataclass(frozen=True)
-class Competitor:
-    """One configured client."""
-
-    stopwatch: Stopwatch
-    bits: int
-    variance: float
-
-    def lap(self, budget: float) -> dict[str, float]:
-        """Time it once."""
-        us = self.stopwatch.microseconds(budget)
-        return {"us": us, "bits": self.bits, "variance": self.variance}
+Figures = dict[str, Any]
+Shares = list[float]
 
 
 def direct_encoding(k: int, epsilon: float) -> tuple[Any, int, float]:
@@ -88,13 +78,18 @@ CLIENTS: dict[str, Callable[[int, float], tuple[Any, int, float]]] = {
 
 
 @cache
-def competitor(client: str, k: int, epsilon: float) -> Competitor:
-    """Return a client with 1000 of its inputs, which count from 1."""
+def _stopwatch(client: str, k: int, epsilon: float) -> tuple[Stopwatch, int, float]:
+    """Return a stopwatch of a client with 1000 of its inputs, which count from 1."""
     ready, bits, variance = CLIENTS[client](k, epsilon)
     draw = random.Random(k)
-    return Competitor(
-        Stopwatch(ready.privatise, [draw.randint(1, k) for _ in range(INPUTS)]), bits, variance
-    )
+    inputs = [draw.randint(1, k) for _ in range(INPUTS)]
+    return Stopwatch(ready.privatise, inputs), bits, variance
+
+
+def lap(client: str, k: int, epsilon: float, budget: float) -> Figures:
+    """Time a client once."""
+    stopwatch, bits, variance = _stopwatch(client, k, epsilon)
+    return {"us": stopwatch.microseconds(budget), "bits": bits, "variance": variance}
 
 
 @cache
@@ -109,12 +104,85 @@ def _oracle(name: str) -> ModuleType:
     return importlib.import_module(f"{place}.{name}")
 
 
+# -- estimates of a population ---------------------------------------------------------------------
+
+
+def pure_oue(k: int, epsilon: float, inputs: list[int]) -> Shares:
+    """pure-ldp's optimized unary encoding."""
+    server = _oracle("unary_encoding").UEServer(epsilon, k, use_oue=True)
+    return _pure(unary_encoding(k, epsilon)[0], server, k, inputs)
+
+
+def pure_olh(k: int, epsilon: float, inputs: list[int]) -> Shares:
+    """pure-ldp's optimized local hashing."""
+    server = _oracle("local_hashing").LHServer(epsilon, k, use_olh=True)
+    return _pure(local_hashing(k, epsilon)[0], server, k, inputs)
+
+
+def pure_hr(k: int, epsilon: float, inputs: list[int]) -> Shares:
+    """pure-ldp's Hadamard response."""
+    server = _oracle("hadamard_response").HadamardResponseServer(epsilon, k)
+    return _pure(hadamard_response(k, epsilon)[0], server, k, inputs)
+
+
+def _pure(client: Any, server: Any, k: int, inputs: list[int]) -> Shares:
+    """Send one report an input, which it counts from 1, and read the raw estimates."""
+    for x in inputs:
+        server.aggregate(client.privatise(x + 1))
+    found = server.estimate_all(range(1, k + 1), suppress_warnings=True)
+    return [float(share) / len(inputs) for share in found]
+
+
+def multi_ss(k: int, epsilon: float, inputs: list[int]) -> Shares:
+    """multi-freq-ldpy's subset selection."""
+    return _multi("SS", k, epsilon, inputs)
+
+
+def multi_oue(k: int, epsilon: float, inputs: list[int]) -> Shares:
+    """multi-freq-ldpy's optimized unary encoding."""
+    return _multi("UE", k, epsilon, inputs)
+
+
+def multi_olh(k: int, epsilon: float, inputs: list[int]) -> Shares:
+    """multi-freq-ldpy's optimized local hashing."""
+    return _multi("LH", k, epsilon, inputs)
+
+
+def _multi(name: str, k: int, epsilon: float, inputs: list[int]) -> Shares:
+    """Send one report an input; its estimates have negative shares cut and add up to 1."""
+    protocol = importlib.import_module(f"multi_freq_ldpy.pure_frequency_oracles.{name}")
+    client, server = (getattr(protocol, f"{name}_{side}") for side in ("Client", "Aggregator_MI"))
+    reports = [client(x, k, epsilon) for x in inputs]
+    size = () if name == "UE" else (k,)  # unary reports have their k in them
+    return [float(share) for share in server(np.array(reports), *size, epsilon)]
+
+
+ESTIMATORS: dict[str, Callable[[int, float, list[int]], Shares]] = {
+    estimator.__name__: estimator
+    for estimator in (pure_oue, pure_olh, pure_hr, multi_ss, multi_oue, multi_olh)
+}
+
+
+def shares(competitor: str, k: int, epsilon: float, people: list[int], seed: int) -> Figures:
+    """Return a competitor's estimates of one population; `people` are counts of values."""
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002 - what the competitors draw from
+    inputs = [x for x, count in enumerate(people) for _ in range(count)]
+    try:
+        return {"shares": ESTIMATORS[competitor](k, epsilon, inputs)}
+    except ImportError as error:
+        return {"missing": str(error)}
+
+
+FUNCTIONS: dict[str, Callable[..., Figures]] = {"lap": lap, "shares": shares}
+
+
 def main() -> None:
     """Answer until there is nothing more to read."""
     for line in sys.stdin:
         request = json.loads(line)
-        lap = competitor(request["client"], request["k"], request["epsilon"]).lap(request["budget"])
-        print(json.dumps(lap), flush=True)
+        figures = FUNCTIONS[request["function"]](**request["arguments"])
+        print(json.dumps(figures), flush=True)
 
 
 if __name__ == "__main__":

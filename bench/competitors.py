@@ -10,13 +10,12 @@ import json
 import subprocess
 import sys
 import venv
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
-ROOT = Path(__file__).resolve().parent.parent
+from .separate import ROOT
+
 LOCK = Path(__file__).with_name("competitors.lock")
 PLACE = ROOT / ".venv-competitors"
 BUILT = "multi-freq-ldpy"  # from hashed source, by a hashed setuptools; all others are wheels
@@ -32,15 +31,6 @@ class CompetitorsMissingError(Exception):
     """The competitors cannot be installed or do not run: the bench goes on without them."""
 
 
-@dataclass(frozen=True)
-class Lap:
-    """One timing of one competitor, with its message length and variance."""
-
-    us: float
-    bits: int
-    variance: float
-
-
 class Competitors:
     """The process that runs the competitors. It only works while it has a request."""
 
@@ -53,34 +43,25 @@ class Competitors:
             text=True,
         )
 
-    def lap(self, client: str, k: int, epsilon: int, budget: float) -> Lap:
-        """Time one client once."""
+    def ask(self, function: str, **arguments: object) -> dict[str, Any]:
+        """Return the figures of a function of the worker."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        request = {"client": client, "k": k, "epsilon": epsilon, "budget": budget}
+        request = json.dumps({"function": function, "arguments": arguments})
         try:
-            print(json.dumps(request), file=self._process.stdin, flush=True)
+            print(request, file=self._process.stdin, flush=True)
         except BrokenPipeError:
-            raise CompetitorsMissingError("pure-ldp does not run") from None
+            raise CompetitorsMissingError("the competitors do not run") from None
         answer = self._process.stdout.readline()
         if not answer:
-            raise CompetitorsMissingError(f"pure-ldp stopped at {client}, k = {k}")
-        return Lap(**json.loads(answer))
-
-    def try_all(self, budget: float) -> None:
-        """Find out before the measurement whether every client runs."""
-        for client in CLIENTS:
-            self.lap(client, 2, 1, budget)
+            raise CompetitorsMissingError("a competitor stopped")
+        figures: dict[str, Any] = json.loads(answer)
+        return figures
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._process.communicate()  # closes its input, which ends it
 
 

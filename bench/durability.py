@@ -24,7 +24,6 @@ from veilcount_aggregator.store import COUNTED, Store, open_store
 
 from .table import Row, Table
 
-COLUMNS = {"what": "", "mode": "", "value": ",.4g", "ratio": ".2f", "target": "", "met": ""}
 NOTES = (
     "commit: a group of so many reports on one Redis of the loopback, appendfsync always, from",
     "  one thread, whose CPU it is; the least of rounds that take turns, and its ratio to the",
@@ -54,7 +53,7 @@ def run(*, quick: bool) -> Table:
         found += _waits(folder / "waits", 20 if quick else 100)
         for mode in ("durable", "replicas=1"):
             found.append(_loss(folder / f"loss-{mode}", mode, 3 if quick else 10))
-    return Table("durability: what it costs, and what a promotion loses", COLUMNS, found, NOTES)
+    return Table("durability: what it costs, and what a promotion loses", found, NOTES)
 
 
 @contextmanager
@@ -200,4 +199,4 @@ def _promotion(folder: Path, query: str, seed: int) -> tuple[int, int]:
 
 def _uncounted(store: Store, heard: Sequence[Rows]) -> int:
     codes = (store.commit([row_reports(who)], {})[0] for who in heard)
-    return sum(int((each == COUNTED).sum()) for each in codes)
+    return sum(int((code == COUNTED).sum()) for code in codes)

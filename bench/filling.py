@@ -1,4 +1,4 @@
-"""What it costs a stranger to fill a period with invented pseudonyms: `python -m bench.filling`.
+"""What it costs a stranger to fill a period with invented pseudonyms.
 
 A real server on SQLite with an open intake, without limits (but a period's) and with those that it
 has by default; bodies of new pseudonyms over keep-alive connections, for some seconds. What was
@@ -19,23 +19,16 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import numpy as np
+from tests.engines import SQLITE, engine
 
 from veilcount_aggregator.settings import MAX_NEW_PSEUDONYMS, MAX_NEW_PSEUDONYMS_PER_HOUR
 from veilcount_shared.report import KEYLESS_BODY_PSEUDONYMS, MAX_REPORTS
 from veilcount_shared.wire import BINARY_TYPE
 
-from .ingest_load import Shape, bodies, definitions, question
-from .ingest_servers import engine, served
+from .definitions import definitions, question
+from .load import Shape, bodies, served
 from .table import Row, Table
 
-COLUMNS = {
-    "limits": "",
-    "pseudonyms a body": "d",
-    "let in a body": ".1f",
-    "let in a second": ",.0f",
-    "requests to fill": ",.0f",
-    "hours to fill": ",.2f",
-}
 SLOTS, CONNECTIONS, SECONDS, BODIES = 4, 4, 5.0, 2_000
 SIZES = (1, KEYLESS_BODY_PSEUDONYMS, MAX_REPORTS)
 
@@ -54,46 +47,46 @@ class Flood:
         return self.verdicts["counted"]
 
 
-def run() -> Table:
+def run(*, quick: bool) -> Table:
     """Flood one server after the other, with bodies of each size."""
+    seconds = 1.0 if quick else SECONDS
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
         file = place / "collections.toml"
         file.write_text(definitions(SLOTS), encoding="utf-8")
         rows = [
-            _row(size, _flooded(size, place, file, limited=limited), limited=limited)
+            _row(size, _flooded(size, place, file, seconds, limited=limited), limited=limited)
             for limited in (False, True)
             for size in SIZES
         ]
     return Table(
         f"filling a period of {MAX_NEW_PSEUDONYMS:,} with invented pseudonyms, SQLite",
-        COLUMNS,
         rows,
     )
 
 
-def _flooded(size: int, place: Path, file: Path, *, limited: bool) -> Flood:
+def _flooded(size: int, place: Path, file: Path, seconds: float, *, limited: bool) -> Flood:
     with (
-        engine("sqlite", place / f"{size}-{limited}") as store,
-        served("granian", store, file, limited=limited) as server,
+        engine(SQLITE, place / f"{size}-{limited}") as store,
+        served(store, file, limited=limited) as server,
     ):
-        return flood(server.url, size)
+        return flood(server.url, size, seconds)
 
 
-def flood(url: str, size: int) -> Flood:
+def flood(url: str, size: int, seconds: float) -> Flood:
     """Post bodies of so many new pseudonyms each, over some connections at once."""
     begun = time.monotonic()
     with ThreadPoolExecutor(CONNECTIONS) as attackers:
-        work = [attackers.submit(_attack, url, size, seed) for seed in range(CONNECTIONS)]
+        work = [attackers.submit(_attack, url, size, seconds, seed) for seed in range(CONNECTIONS)]
         replies = [reply for each in work for reply in each.result()]
     verdicts = Counter(verdict for reply in replies for verdict in json.loads(reply)["verdicts"])
     return Flood(len(replies), time.monotonic() - begun, verdicts)
 
 
-def _attack(url: str, size: int, seed: int) -> list[bytes]:
+def _attack(url: str, size: int, seconds: float, seed: int) -> list[bytes]:
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port or 0, timeout=60)
-    ends, replies = time.monotonic() + SECONDS, []
+    ends, replies = time.monotonic() + seconds, []
     for body in _bodies(size, seed):
         connection.request("POST", parts.path, body, {"Content-Type": BINARY_TYPE})
         replies.append(connection.getresponse().read())
@@ -107,9 +100,7 @@ def _bodies(size: int, seed: int) -> Iterator[bytes]:
     """Yield bodies without end, some thousand pseudonyms made at once."""
     chance, number = np.random.default_rng(seed), max(1, BODIES // size)
     while True:
-        raw = bodies(question(SLOTS), Shape(size, mixed=True), number, chance)
-        length = len(raw) // number
-        yield from (raw[place * length :][:length] for place in range(number))
+        yield from bodies(question(SLOTS), Shape(size, mixed=True), number, chance)
 
 
 def _row(size: int, found: Flood, *, limited: bool) -> Row:
@@ -126,7 +117,3 @@ def _row(size: int, found: Flood, *, limited: bool) -> Row:
         if limited
         else hours,
     }
-
-
-if __name__ == "__main__":
-    print(run())

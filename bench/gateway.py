@@ -11,7 +11,6 @@ from __future__ import annotations
 import http.client
 import os
 import secrets
-import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -27,6 +26,7 @@ from typing import Any
 
 import numpy as np
 from loadtests.analysts import analyst_load, definitions, parse, report_body
+from tests.processes import stopped
 from tests.system.server import HOST, Server
 
 from veilcount_aggregator.records.gateway_keys import GatewayKey, create_gateway_key
@@ -41,17 +41,6 @@ from veilcount_shared.wire import BINARY_TYPE
 from .reads import FEWEST_REPORTS, fill, prepare
 from .table import Row, Table
 
-COLUMNS = {
-    "meanwhile": "",
-    "direct, p50 ms": ".1f",
-    "direct, p99 ms": ".1f",
-    "relayed, p50 ms": ".1f",
-    "relayed, p99 ms": ".1f",
-    "times direct": ".2f",
-    "accepted": "",
-    "load": ".1f",
-    "met": "",
-}
 ANALYSTS, GARBAGE_CONNECTIONS = 8, 48
 GARBAGE_BYTES = SIZE + 64
 RATIO = 3.0  # of the medians of both ways
@@ -85,7 +74,7 @@ def run(*, quick: bool) -> Table:
             with closing(ways):
                 ways.send(reports)  # the first ones open connections
                 rows = [_row(state, begin, ways, reports) for state, begin in states.items()]
-    return Table("gateway: what relayed reports wait for", COLUMNS, rows, NOTES)
+    return Table("gateway: what relayed reports wait for", rows, NOTES)
 
 
 def _create_gateway_key(url: str) -> GatewayKey:
@@ -142,18 +131,6 @@ class Ways:
         except OSError:
             self._connection.close()
             return 0, b""
-
-
-@contextmanager
-def stopped(pids: list[int]) -> Iterator[None]:
-    """Stop processes meanwhile."""
-    for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        for pid in pids:
-            os.kill(pid, signal.SIGCONT)
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, nullcontext
 from pathlib import Path
@@ -14,6 +13,7 @@ from unittest.mock import patch
 import numpy as np
 from tests.aggregator.curator_fixtures import AGE, OVER, curator, fill, wanted
 from tests.aggregator.store.redis.simulated_rows import row_reports, rows
+from tests.engines import REDIS, SQLITE, engine
 
 from veilcount_aggregator.store import Store, open_store
 from veilcount_aggregator.store.redis.heights import RedisHeights
@@ -22,10 +22,9 @@ from veilcount_aggregator.store.sqlite.height import SqliteHeight
 from veilcount_aggregator.store.sqlite.store import open_sqlite
 from veilcount_aggregator.store.sqlite.wal_guard import WalGuard
 
-from .ingest_servers import engine
-from .table import Cell, Row, Table
+from .stopwatch import cpu_us
+from .table import Row, Table, figure
 
-COLUMNS = {"what": "", "value": ".4g", "where": "", "load": ".1f", "target": "", "met": ""}
 NOTES = (
     "us: CPU of this process for one durable commit; Redis's own is not in it.",
     "ratio: with the guards over without them, the median of rounds that take turns in one run.",
@@ -43,7 +42,7 @@ def run(*, quick: bool) -> Table:
     rounds, commits = (3, 50) if quick else (15, 200)
     lines: list[Row] = []
     with tempfile.TemporaryDirectory() as name:
-        for kind in ("sqlite", "redis"):
+        for kind in (SQLITE, REDIS):
             folder = Path(name) / kind
             with (
                 engine(kind, folder) as opened,
@@ -52,7 +51,7 @@ def run(*, quick: bool) -> Table:
                 for reports in GROUPS:
                     lines += _compared(store, kind, reports, rounds, commits)
         lines += _calls(Path(name) / "calls.db")
-    return Table("heights: what the guards of a store cost a commit", COLUMNS, lines, NOTES)
+    return Table("heights: what the guards of a store cost a commit", lines, NOTES)
 
 
 def _calls(file: Path) -> Iterator[Row]:
@@ -71,8 +70,7 @@ def _calls(file: Path) -> Iterator[Row]:
             for kind, count, most in zip(
                 ("look-ups", "checks"), _counted(act), MOST_CALLS[name], strict=True
             ):
-                target: dict[str, Cell] = {"target": f"<= {most}", "met": count <= most}
-                yield {"what": kind, "value": count, "where": f"sqlite, one {name}", **target}
+                yield figure(kind, count, f"sqlite, one {name}", most)
 
 
 def _counted(act: Callable[[], object]) -> tuple[int, int]:
@@ -89,12 +87,11 @@ def _compared(store: Store, kind: str, reports: int, rounds: int, commits: int) 
         guarded.append(_microseconds(store, reports, commits, 2 * number))
         with _without_guards(store):
             unguarded.append(_microseconds(store, reports, commits, 2 * number + 1))
-    about: dict[str, Cell] = {"where": f"{kind}, groups of {reports}", "load": os.getloadavg()[0]}
+    where = f"{kind}, groups of {reports}"
     ratio = median(first / second for first, second in zip(guarded, unguarded, strict=True))
-    yield {"what": "us, with the guards", "value": median(guarded), **about}
-    yield {"what": "us, without", "value": median(unguarded), **about}
-    target: dict[str, Cell] = {"target": f"<= {MOST_RATIO}", "met": ratio <= MOST_RATIO}
-    yield {"what": "ratio", "value": ratio, **about, **target}
+    yield figure("us, with the guards", median(guarded), where)
+    yield figure("us, without", median(unguarded), where)
+    yield figure("ratio", ratio, f"{where}, load {os.getloadavg()[0]:.1f}", MOST_RATIO)
 
 
 @contextmanager
@@ -114,7 +111,4 @@ def _microseconds(store: Store, reports: int, commits: int, seed: int) -> float:
     """Return the CPU of a commit of so many new rows."""
     new_rows = rows(commits * reports, 1_000 * reports + seed)
     groups = [row_reports(group) for group in np.split(new_rows, commits)]
-    began = time.thread_time()
-    for group in groups:
-        store.commit([group], {})
-    return (time.thread_time() - began) / commits * 1e6
+    return sum(cpu_us(store.commit, [group], {}) for group in groups) / commits

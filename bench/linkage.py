@@ -105,12 +105,8 @@ def run(*, quick: bool) -> Table:
     devices = FEW if quick else DEVICES
     rows = [_pairing(case, devices) for case in CASES]
     rows += [_arriving(seconds, 4 if quick else 12) for seconds in (10, 60, 600)]
-    columns = {
-        "case": "", "runs": "", "devices": ",d", "days": "d", "attempts a row": ".1f",
-        "paired": ",d", "blind, at most": "d", "arrives": ".0%",
-    }  # fmt: skip
     note = f"blind, at most: but for one case in {1 / ALPHA:,.0f}"
-    return Table("what the hours at which a device runs reveal", columns, rows, (note,))
+    return Table("what the hours at which a device runs reveal", rows, (note,))
 
 
 # -- pairing ---------------------------------------------------------------------------------------
@@ -213,5 +209,5 @@ def _arriving(seconds: int, devices: int) -> Row:
         "runs": f"2 x {seconds} s a day",
         "devices": devices,
         "days": days,
-        "arrives": arrived / (devices * days),
+        "arrives, %": 100 * arrived / (devices * days),
     }

@@ -18,8 +18,8 @@ from veilcount_analysis.mechanisms.moments import MomentsHandler
 from veilcount_shared.domain import GRID, Features, Number
 from veilcount_shared.mechanisms import Moments
 
-from .competitors import ROOT
-from .table import Row, Table
+from .separate import ROOT
+from .table import Row, Table, target
 
 MILLION = 1_000_000
 #: features, and the standard deviation of one moment that is to be met at epsilon 1
@@ -30,17 +30,6 @@ RANGES = {"age": (17, 90), "education": (1, 16), "hours": (1, 99)}
 SETTINGS = ((8, 1), (4, 1), (1, 20), (1, 200))
 HOURS, LEVEL = 2, 0.95
 
-COLUMNS = {
-    "what": "",
-    "n": ",d",
-    "eps": "",
-    "sd of a moment": ".5f",
-    "local": "",
-    "interval": "",
-    "exact": ".4f",
-    "target": "",
-    "met": "",
-}
 NOTES = (
     "One sampled report a person. sd of a moment: the largest, of numbers from -1 to 1. Adult: the",
     "  hours of a week by age and years of education; 48,842 persons, or each of them many times.",
@@ -52,7 +41,7 @@ def run(*, quick: bool) -> Table:
     settings = SETTINGS[:2] if quick else SETTINGS
     rows = [_error(features, most) for features, most in TARGETS]
     adult = [row for epsilon, times in settings for row in _regression(epsilon, times)]
-    return Table("moments: correlations and regression", COLUMNS, [*rows, *adult], NOTES)
+    return Table("moments: correlations and regression", [*rows, *adult], NOTES)
 
 
 def handler(epsilon: int, features: int) -> MomentsHandler:
@@ -75,7 +64,7 @@ def _error(features: int, most: float) -> Row:
     numbers = np.random.default_rng(2).uniform(-1, 1, (MILLION, features))
     worst = float(np.sqrt(estimated(1, numbers).variances.max()))
     row: Row = {"what": f"{features} features", "n": MILLION, "eps": "1", "sd of a moment": worst}
-    return {**row, "target": f"<= {most}", "met": worst <= most}
+    return {**row, **target(worst, most)}
 
 
 def adult() -> Floats:

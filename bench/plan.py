@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from statistics import median
-from time import process_time
 
 from veilcount_shared.epsilon import exp_lower
 from veilcount_shared.mechanisms import Selection, select_mechanism
 from veilcount_shared.mechanisms.selection import _orders, _select
 
-from .table import Cell, Row, Table
+from .stopwatch import timed
+from .table import Row, Table, figure
 from .variance import optimum, supported
 
 STEP = Fraction(1, 20)
@@ -39,8 +39,6 @@ PROMISED = (
     (65536, 1, 1.01, 17),
     (1_000_000, 1, 1.04, 22),
 )
-COLUMNS = {"what": "", "value": ".5g", "where": "", "target": "", "met": ""}
-
 NOTES = (
     "ratio: variance at the uniform distribution to the Ye-Barg optimum.",
     "ms: CPU time; the first plan of a process that meets q = 256 makes its table, once.",
@@ -80,7 +78,7 @@ def run(*, quick: bool) -> Table:
     longer = [_point(k, epsilon) for k in LONGER for epsilon in epsilons]
     rows = [*_accuracy(grid), *_accuracy_of_longer_lists(longer), *_promised(), *_time(grid)]
     title = f"plan: {len(grid)} plans, {len(sizes())} sizes k up to {LARGEST}, eps up to 8"
-    return Table(title, COLUMNS, rows, NOTES)
+    return Table(title, rows, NOTES, digits=5)
 
 
 def sizes() -> list[int]:
@@ -93,30 +91,29 @@ def _point(k: int, epsilon: Fraction) -> Point:
     """Plan as a process does that has never seen this k and epsilon."""
     _select.cache_clear()
     exp_lower.cache_clear()
-    start = process_time()
-    made = select_mechanism(k, epsilon)
-    return Point(k, epsilon, made, (process_time() - start) * 1e3)
+    us, selection = timed(select_mechanism, k, epsilon)
+    return Point(k, epsilon, selection, us / 1e3)
 
 
 def _accuracy(grid: list[Point]) -> Iterator[Row]:
     worst = max(grid, key=lambda point: point.plan.ratio)
-    yield _row("worst ratio", worst.plan.ratio, worst.where, WORST)
+    yield figure("worst ratio", worst.plan.ratio, worst.where, WORST)
     for ratio in (1.0, 1.01, 1.02):
         share = sum(point.plan.ratio <= ratio for point in grid) / len(grid)
-        yield _row(f"% of plans with ratio <= {ratio:g}", 100 * share)
+        yield figure(f"% of plans with ratio <= {ratio:g}", 100 * share)
     apart = max(grid, key=lambda point: point.disagreement)
-    yield _row(
+    yield figure(
         "ratio, planner's apart from that of P and Q", apart.disagreement, apart.where, AGREE
     )
     longest = max(grid, key=lambda point: point.plan.bits)
-    yield _row("longest message, bits", longest.plan.bits, longest.where)
+    yield figure("longest message, bits", longest.plan.bits, longest.where)
 
 
 def _accuracy_of_longer_lists(grid: list[Point]) -> Iterator[Row]:
     worst = max(grid, key=lambda point: point.plan.ratio)
-    yield _row("worst ratio, larger k", worst.plan.ratio, worst.where)
+    yield figure("worst ratio, larger k", worst.plan.ratio, worst.where)
     share = sum(point.plan.ratio <= WORST for point in grid) / len(grid)
-    yield _row(f"% with ratio <= {WORST}, larger k", 100 * share)
+    yield figure(f"% with ratio <= {WORST}, larger k", 100 * share)
 
 
 def _promised() -> Iterator[Row]:
@@ -132,14 +129,6 @@ def _promised() -> Iterator[Row]:
 
 
 def _time(grid: list[Point]) -> Iterator[Row]:
-    yield _row("ms a plan, median", median(point.milliseconds for point in grid))
+    yield figure("ms a plan, median", median(point.milliseconds for point in grid))
     slowest = max(grid, key=lambda point: point.milliseconds)
-    yield _row("ms a plan, slowest", slowest.milliseconds, slowest.where)
-
-
-def _row(what: str, value: Cell, where: str = "", limit: float | None = None) -> Row:
-    if limit is None:
-        return {"what": what, "value": value, "where": where}
-    assert isinstance(value, float)
-    target, met = f"<= {limit:g}", value <= limit
-    return {"what": what, "value": value, "where": where, "target": target, "met": met}
+    yield figure("ms a plan, slowest", slowest.milliseconds, slowest.where)

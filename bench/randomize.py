@@ -10,7 +10,6 @@ import random
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import date
 from fractions import Fraction
 from functools import lru_cache
 from statistics import median
@@ -22,7 +21,8 @@ from veilcount_shared.domain import GRID, Boolean, Choice, Number
 from veilcount_shared.mechanisms import ProjectiveGeometry, SubsetSelection
 from veilcount_shared.periods import Unit
 
-from .competitors import CLIENTS, Competitors, CompetitorsMissingError, Lap
+from .competitors import CLIENTS, Competitors, CompetitorsMissingError
+from .definitions import ask
 from .stopwatch import Stopwatch
 from .table import Row, Table
 from .variance import optimum, supported
@@ -34,19 +34,6 @@ INPUTS = 1000
 #: microseconds a report; a subset of w > 1 has its limit per element
 ALONE, ELEMENT, PLANE, WINDOW = 2.0, 1.5, 6.0, 8.0
 
-COLUMNS = {
-    "asked": "",
-    "eps": "d",
-    "randomizer": "",
-    "bits": "d",
-    "ratio": ".5g",
-    "design us": ".2f",
-    "us": ".2f",
-    "spread %": ".0f",
-    "x ours": ".2f",
-    "target": "",
-    "met": "",
-}
 NOTES = (
     "us: CPU microseconds of collection.randomize(value, SystemCoins()), design us: of its design",
     "  alone; the median of the repetitions, and the spread from the least to the greatest.",
@@ -82,11 +69,12 @@ def run(*, quick: bool) -> Table:
         competitors: Competitors | None = None
         try:
             competitors = stack.enter_context(Competitors())
-            competitors.try_all(effort.budget)
+            for client in CLIENTS:  # before the measurement: does every client run?
+                competitors.ask("lap", client=client, k=2, epsilon=1, budget=effort.budget)
         except CompetitorsMissingError as error:
             competitors, notes = None, (*NOTES, f"{error}: ours stand alone.")
         rows = [row for case in _cases() for row in _measure(case, effort, competitors)]
-    return Table("randomize: what a report costs the device", COLUMNS, rows, notes)
+    return Table("randomize: what a report costs the device", rows, notes)
 
 
 # -- the cases -------------------------------------------------------------------------------------
@@ -98,34 +86,20 @@ def _cases() -> Iterator[Case]:
         domain = _domain(k)
         values = draw.choices(domain.labels, k=INPUTS)
         for epsilon in EPSILONS:
-            yield Case(f"1 of {k}", k, epsilon, _collection(domain, epsilon), values)
+            yield Case(f"1 of {k}", k, epsilon, ask(domain, epsilon, unit=Unit.DAY), values)
     draw = random.Random(0)
     minutes = [draw.uniform(0, 240) for _ in range(INPUTS)]
     for measure in (Measure.MEAN, Measure.DISTRIBUTION, Measure.RANGES):
         for epsilon in EPSILONS:
-            number = _collection(Number(Fraction(0), Fraction(240)), epsilon, measure)
+            number = ask(
+                Number(Fraction(0), Fraction(240)), epsilon, measure=measure, unit=Unit.DAY
+            )
             yield Case(measure, None, epsilon, number, minutes)
 
 
 @lru_cache(maxsize=1)
 def _domain(k: int) -> Boolean | Choice:
     return Boolean() if k == 2 else Choice(tuple(f"item {place}" for place in range(k)))
-
-
-def _collection(
-    domain: Boolean | Choice | Number, epsilon: int, measure: Measure | None = None
-) -> Collection:
-    return Collection(
-        app="bench",
-        name="bench",
-        question="How long does it take?",
-        domain=domain,
-        measure=measure,
-        epsilon=Fraction(epsilon),
-        unit=Unit.DAY,
-        start=date(2026, 1, 1),
-        until=date(2026, 2, 1),
-    )
 
 
 # -- the measurement -------------------------------------------------------------------------------
@@ -135,17 +109,19 @@ def _measure(case: Case, effort: Effort, competitors: Competitors | None) -> Ite
     whole, alone = _stopwatches(case)
     ours: list[float] = []
     inner: list[float] = []
-    laps: dict[str, list[Lap]] = {client: [] for client in CLIENTS if competitors and case.k}
+    laps: dict[str, list[dict[str, Any]]] = {
+        client: [] for client in CLIENTS if competitors and case.k
+    }
     for _ in range(effort.repetitions):
         ours.append(whole.microseconds(effort.budget))
         inner.append(alone.microseconds(effort.budget))
-        for client, made in laps.items():
+        for client, timings in laps.items():
             assert competitors is not None
-            assert case.k is not None
-            made.append(competitors.lap(client, case.k, case.epsilon, effort.budget))
+            request = {"k": case.k, "epsilon": case.epsilon, "budget": effort.budget}
+            timings.append(competitors.ask("lap", client=client, **request))
     yield _our_row(case, ours, inner)
-    for client, made in laps.items():
-        yield _their_row(case, CLIENTS[client], made, median(ours))
+    for client, timings in laps.items():
+        yield _their_row(case, CLIENTS[client], timings, median(ours))
 
 
 def _stopwatches(case: Case) -> tuple[Stopwatch, Stopwatch]:
@@ -180,15 +156,15 @@ def _our_row(case: Case, ours: list[float], inner: list[float]) -> Row:
     }
 
 
-def _their_row(case: Case, name: str, made: list[Lap], ours: float) -> Row:
+def _their_row(case: Case, name: str, laps: list[dict[str, Any]], ours: float) -> Row:
     assert case.k is not None
-    times = [lap.us for lap in made]
+    times = [lap["us"] for lap in laps]
     return {
         "asked": case.selected_by,
         "eps": case.epsilon,
         "randomizer": name,
-        "bits": made[0].bits,
-        "ratio": made[0].variance / optimum(case.k, case.epsilon),
+        "bits": laps[0]["bits"],
+        "ratio": laps[0]["variance"] / optimum(case.k, case.epsilon),
         **_timing(times),
         "x ours": median(times) / ours,
     }

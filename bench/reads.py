@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 import requests
 from loadtests.analysts import Findings, analyst_load, definitions, parse, report_body, send
+from tests.processes import peak_megabytes
 from tests.system.server import Server
 
 from veilcount_aggregator.records.api_keys import Role, create_key
@@ -31,19 +32,6 @@ from veilcount_shared import Collection
 
 from .table import Row, Table
 
-COLUMNS = {
-    "intake": "",
-    "reports/s": ",.0f",
-    "p50, ms": ".1f",
-    "p99, ms": ".1f",
-    "worst, ms": ".0f",
-    "workers, MB": ".0f",
-    "analysis, MB": ".0f",
-    "answers": ",d",
-    "503": ",d",
-    "target": "",
-    "met": "",
-}
 DEVICES, WORKERS = 8, 2
 FEWEST_REPORTS = 300  # of each collection, so that there is something to estimate
 RATIO = 5.0  # of the latency: the cores are shared with analysts, but the intake goes first
@@ -66,10 +54,10 @@ class Devices:
         self.seconds, self.failed = [], 0
         ends = time.monotonic() + during
         threads = [threading.Thread(target=self._send, args=(ends,)) for _ in range(DEVICES)]
-        for each in threads:
-            each.start()
-        for each in threads:
-            each.join()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
 
     def _send(self, ends: float) -> None:
         with requests.Session() as session:
@@ -82,16 +70,6 @@ class Devices:
     def percentile(self, which: float) -> float:
         """Return a percentile of the latencies, in milliseconds."""
         return float(np.percentile(self.seconds, which)) * 1000
-
-
-def peak(pid: int) -> float:
-    """Return the peak memory of a process, in MB; 0 if it is gone."""
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
-    except OSError:
-        return 0.0
-    found = [int(line.split()[1]) for line in lines if line.startswith("VmHWM:")]
-    return found[0] / 1024 if found else 0.0
 
 
 def prepare(url: str, text: str) -> str:
@@ -161,20 +139,19 @@ def run(*, quick: bool) -> Table:
             rows.append(
                 _judged(_row("with log-ins", devices, server, seconds), rows[0], memory=False)
             )
-    return Table("reads: what analysts cost the intake", COLUMNS, rows)
+    return Table("reads: what analysts cost the intake", rows)
 
 
 def _row(name: str, devices: Devices, server: Server, seconds: float) -> Row:
     assert not devices.failed
-    analysis: list[int] = getattr(server, "analysis", list)()
     return {
         "intake": name,
         "reports/s": len(devices.seconds) / seconds,
         "p50, ms": devices.percentile(50),
         "p99, ms": devices.percentile(99),
         "worst, ms": devices.percentile(100),
-        "workers, MB": max(peak(pid) for pid in server.workers()),
-        "analysis, MB": max((peak(pid) for pid in analysis), default=0.0),
+        "workers, MB": max(map(peak_megabytes, server.workers())),
+        "analysis, MB": max(map(peak_megabytes, server.analysis())),
     }
 
 

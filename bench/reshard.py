@@ -10,7 +10,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -19,6 +19,7 @@ import numpy as np
 from redis.crc import key_slot
 from tests.aggregator.store.redis.simulated_rows import count, row_reports, rows
 from tests.aggregator.store.series_fixtures import LINKED
+from tests.engines import CLUSTER, engine
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
 
@@ -37,13 +38,6 @@ ROWS = 100_000  # of each shard
 COUNTERS = 1_400_000  # of one tally, the largest that a definition has
 FULL = bytes(COUNTER_BYTES * PAGE)  # a page of it with all its counters
 BATCHES = (10, 100, 1_000)
-COLUMNS = {
-    "what": "",
-    "seconds": ".2f",
-    "pause, moved": ".2f",
-    "pause, others": ".2f",
-    "block, ms": ".0f",
-}
 NOTES = (
     f"{SHARDS} shards of {ROWS:,} rows on three masters, appendfsync always, and in the one that",
     f"moves a tally of {COUNTERS:,} counters in pages. Pauses: of that shard, and of the others.",
@@ -61,21 +55,19 @@ class Pauses:
 def run(*, quick: bool) -> Table:
     """Move a shard to and fro, then back all up."""
     many = ROWS // 10 if quick else ROWS
-    found: list[Row] = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        cluster = RedisCluster(folder / "cluster")
-        url = f"{cluster.url}?shards={SHARDS}"
-        store = open_redis(url, make=True)
-        try:
+        with (
+            engine(CLUSTER, folder / "cluster", f"?shards={SHARDS}") as masters,
+            closing(open_redis(masters.url, make=False)) as store,
+        ):
+            cluster = masters.cluster
+            assert cluster is not None
             _fill(store, many)
-            works = {f"{each} keys at once": _mover(store, cluster, each) for each in BATCHES}
-            works["backup"] = lambda: backup(url, folder / "backup.db")
-            found += [_measure(store, cluster, what, work) for what, work in works.items()]
-        finally:
-            store.close()
-            cluster.close()
-    return Table("reshard: what a move and a backup hold up", COLUMNS, found, NOTES)
+            works = {f"{size} keys at once": _mover(store, cluster, size) for size in BATCHES}
+            works["backup"] = lambda: backup(masters.url, folder / "backup.db")
+            lines = [_measure(store, cluster, what, work) for what, work in works.items()]
+    return Table("reshard: what a move and a backup hold up", lines, NOTES)
 
 
 def _fill(store: RedisStore, many: int) -> None:

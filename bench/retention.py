@@ -25,20 +25,9 @@ from veilcount_aggregator.store.sql.row_deletion import ROWS_AT_ONCE
 from veilcount_aggregator.store.sqlite.store import SqliteStore, open_sqlite
 from veilcount_analysis.series.series import Series
 
-from .ingest_load import question
+from .definitions import question
 from .table import Row, Table
 
-COLUMNS = {
-    "rows of an epoch": ",d",
-    "us a row": ".2f",
-    "in all, s": ".2f",
-    "by one range": ".2f",
-    "lock held, ms": ".1f",
-    "open half way, ms": ".1f",
-    "load": ".1f",
-    "target": "",
-    "met": "",
-}
 NOTES = (
     f"steps of {ROWS_AT_ONCE:,} rows, each durable when it returns; a server pauses between, and",
     "  deletes for half of each second.",
@@ -65,7 +54,7 @@ def _table(decades: range) -> Table:
     measured = [_measure(10**decade) for decade in decades]
     cheapest = min(deletion.row_us for deletion in measured)
     rows = [deletion.row(cheapest) for deletion in measured]
-    return Table("retention: deleting the rows of an epoch, SQLite", COLUMNS, rows, NOTES)
+    return Table("retention: deleting the rows of an epoch, SQLite", rows, NOTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +85,7 @@ class Deletion:
 
 
 def _measure(rows: int) -> Deletion:
-    series = Series(question(SLOTS))
+    series = question(SLOTS)
     with tempfile.TemporaryDirectory() as folder:
         with _dropped_epoch(Path(folder) / "range.db", series, rows) as store:
             begin = perf_counter()

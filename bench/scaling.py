@@ -6,18 +6,18 @@ The exponent is the slope of a line through the logarithms of costs and sizes, w
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
-from time import process_time
 
 import numpy as np
+from scipy.stats import t as student
+from tests.engines import REDIS, SQLITE, engine
 
 from veilcount_aggregator.intake.decode import DecodedGroup, decode_body
 from veilcount_aggregator.intake.pipeline import IntakeDays, IntakePipeline
@@ -25,18 +25,15 @@ from veilcount_aggregator.intake.pseudonym_limit import PseudonymLimit
 from veilcount_aggregator.intake.service_counters import ServiceCounters
 from veilcount_aggregator.intake.store_writer import StoreWriter
 from veilcount_aggregator.store import open_store
-from veilcount_analysis.series.series import Series
 from veilcount_shared.wire import BINARY_TYPE
 
-from .competitors import ROOT
-from .ingest_inside import spending
-from .ingest_load import BodyFile, Heard, Shape, bodies, definitions, load, question
-from .ingest_servers import engine, served
-from .scaling_fit import Power
-from .table import Row, Table
+from . import estimate, separate
+from .definitions import definitions, question
+from .load import Costs, Shape, bodies, load, served
+from .memory import spending
+from .stopwatch import cpu_us
+from .table import Row, Table, target
 
-COLUMNS = {"cost": "", "grows with": "", "from": ",d", "to": ",d", "first": ".4g", "last": ".4g"}
-COLUMNS |= {"exponent": ".2f", "interval": "", "target": "", "met": ""}
 NOTES = (
     "first, last: the cost at the least and the largest size. CPU time, but requests a second.",
     "A body: read, judged and counted in SQLite without waiting for the disk. Devices: rows that",
@@ -47,128 +44,115 @@ REPORTS = (1, 4, 16, 64, 256, 1000)
 DEVICES = (10**4, 3 * 10**4, 10**5, 3 * 10**5, 10**6)
 VALUES = (1024, 4096, 16_384, 65_536, 262_144, 1_000_000)
 WORKERS = (1, 2, 4)
-NEW_PSEUDONYM_LIMIT = 1 << 40
-BODIES = 12_000  # a second
+LEVEL = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """A cost grows as size^exponent; the interval is of the fit, and needs three sizes."""
+
+    exponent: float
+    low: float
+    high: float
+
+    @classmethod
+    def fitted_to(cls, sizes: Sequence[float], costs: Sequence[float]) -> Power:
+        """Fit a line through the logarithms, by least squares; its slope is the exponent."""
+        x, y = np.log(sizes), np.log(costs)
+        x = x - x.mean()
+        slope = float(x @ y / (x @ x))
+        residuals = y - y.mean() - slope * x
+        free = len(x) - 2
+        if free < 1:
+            return cls(slope, -np.inf, np.inf)
+        error = float(np.sqrt(residuals @ residuals / free / (x @ x)))
+        half = float(student.ppf((1 + LEVEL) / 2, free)) * error
+        return cls(slope, slope - half, slope + half)
+
+    def __str__(self) -> str:
+        """As it stands in a table."""
+        return f"{self.exponent:.2f} ({self.low:.2f} to {self.high:.2f})"
 
 
 def run(*, quick: bool) -> Table:
     """Measure each cost at each size, and fit."""
+    devices, values = DEVICES[: -2 if quick else None], VALUES[:: 2 if quick else 1]
+    decodes = [separate.run(estimate.measure, k, "1", 5)["decode ms"] for k in values]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         rows = [
-            _row("us a body", "reports in it", REPORTS, _a_body(folder, 5 if quick else 31), 1),
-            *_a_report(folder, DEVICES[: -2 if quick else None]),
-            _row("ms a decode", "values", *_a_decode(VALUES[::2] if quick else VALUES), 1.3),
+            _row("us a body", "reports in it", REPORTS, _bodies(folder, 5 if quick else 31), 1),
+            _row(
+                "us a report", "devices before it, SQLite", devices, _devices(folder, devices), 0.35
+            ),
+            _row("ms a decode", "values", values, decodes, 1.3),
             *_workers(folder, 1 if quick else 4),
         ]
-    return Table("growth: how each cost grows", COLUMNS, rows, NOTES)
+    return Table("growth: how each cost grows", rows, NOTES)
 
 
-# -- with a body's reports -------------------------------------------------------------------------
-
-
-def _a_body(folder: Path, times: int) -> list[float]:
+def _bodies(folder: Path, times: int) -> list[float]:
     """Return what a body of each size costs the intake, in microseconds."""
-    collection, day = question(max(REPORTS)), datetime.now(UTC).date()
-    known = {collection.fingerprint: Series(collection)}
-    store = open_store(f"sqlite:///{folder}/bodies.db?durability=relaxed", make=True)
-    service_counters = ServiceCounters(time.monotonic)
-    intake = IntakePipeline(
-        StoreWriter(store, service_counters, time.monotonic).commit,
-        service_counters,
-        PseudonymLimit(NEW_PSEUDONYM_LIMIT, lambda: b""),
-    )
+    series, day = question(max(REPORTS)), datetime.now(UTC).date()
+    counters = ServiceCounters(time.monotonic)
+    with closing(
+        open_store(f"sqlite:///{folder}/bodies.db?durability=relaxed", make=True)
+    ) as store:
+        intake = IntakePipeline(
+            StoreWriter(store, counters, time.monotonic).commit,
+            counters,
+            PseudonymLimit(1 << 40, lambda: b""),
+        )
 
-    def take(raw: bytes) -> None:
-        group = DecodedGroup.from_body(decode_body(BINARY_TYPE, "", raw))
-        intake.process([(None, group)], known, IntakeDays(day, day))
+        def take(raw: bytes) -> None:
+            group = DecodedGroup.from_body(decode_body(BINARY_TYPE, "", raw))
+            intake.process([(None, group)], {series.fingerprint: series}, IntakeDays(day, day))
 
-    costs = []
-    for reports in REPORTS:
-        raw = bodies(collection, Shape(reports), times + 1, np.random.default_rng())
-        size = len(raw) // (times + 1)
-        each = [raw[size * place : size * (place + 1)] for place in range(times + 1)]
-        costs.append(median([_seconds(take, body) for body in each][1:]) * 1e6)
-    store.close()
-    return costs
+        chance = np.random.default_rng()
+        rounds = (bodies(series, Shape(reports), times + 1, chance) for reports in REPORTS)
+        return [median([cpu_us(take, body) for body in raw][1:]) for raw in rounds]
 
 
-def _seconds(call: Callable[[bytes], object], body: bytes) -> float:
-    begun = process_time()
-    call(body)
-    return process_time() - begun
-
-
-# -- with devices ----------------------------------------------------------------------------------
-
-
-def _a_report(folder: Path, sizes: Sequence[int]) -> Iterator[Row]:
-    """Tell what a report of somebody new costs, on top of so many."""
-    store = open_store(f"sqlite:///{folder}/devices.db?durability=relaxed", make=True)
+def _devices(folder: Path, sizes: Sequence[int]) -> list[float]:
+    """Return what a report of somebody new costs, on top of so many."""
     costs, filled = [], 0
     groups = spending(2 * sizes[-1], 64)
-    for size in sizes:
-        before: list[float] = []
-        while filled < size:
-            group = next(groups)
-            begun = process_time()
-            store.commit([group], {})
-            before.append((process_time() - begun) / len(group) * 1e6)
-            filled += len(group)
-        costs.append(median(before[-9:]))
-    store.close()
-    yield _row("us a report", "devices before it, SQLite", sizes, costs, 0.35)
-
-
-# -- with k ----------------------------------------------------------------------------------------
-
-
-def _a_decode(sizes: Sequence[int]) -> tuple[Sequence[int], list[float]]:
-    """Return the sizes of the planes, and what decoding a million answers takes."""
-    return sizes, [_decoded(k)["decode ms"] for k in sizes]
-
-
-def _decoded(k: int) -> dict[str, float]:
-    command = [sys.executable, "-m", "bench.estimate_worker", str(k), "1", "5"]
-    ran = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
-    found: dict[str, float] = json.loads(ran.stdout)
-    return found
-
-
-# -- with workers ----------------------------------------------------------------------------------
+    url = f"sqlite:///{folder}/devices.db?durability=relaxed"
+    with closing(open_store(url, make=True)) as store:
+        for size in sizes:
+            before: list[float] = []
+            while filled < size:
+                group = next(groups)
+                before.append(cpu_us(store.commit, [group], {}) / len(group))
+                filled += len(group)
+            costs.append(median(before[-9:]))
+    return costs
 
 
 def _workers(folder: Path, seconds: int) -> Iterator[Row]:
     file = folder / "collections.toml"
     file.write_text(definitions(128), encoding="utf-8")
-    for kind, name in (("sqlite", "SQLite"), ("redis", "Redis")):
-        heard = [_heard(folder, kind, file, workers, seconds) for workers in WORKERS]
-        costs = [each.app + each.store for each in heard]
+    for kind, name in ((SQLITE, "SQLite"), (REDIS, "Redis")):
+        loads = [_loaded(folder, kind, file, workers, seconds) for workers in WORKERS]
+        costs = [cost.app + cost.store for cost in loads]
         yield _row(f"us a request, {name}", "workers", WORKERS, costs)
-        rates = [each.requests / seconds for each in heard]
+        rates = [cost.requests / seconds for cost in loads]
         yield _row(f"requests a second, {name}", "workers", WORKERS, rates)
 
 
-def _heard(folder: Path, kind: str, file: Path, workers: int, seconds: int) -> Heard:
+def _loaded(folder: Path, kind: str, file: Path, workers: int, seconds: int) -> Costs:
     with (
-        engine(kind, folder / f"{kind}{workers}") as found,
-        served("granian", found, file, workers) as server,
+        engine(kind, folder / f"{kind}{workers}") as store,
+        served(store, file, workers) as server,
     ):
-        chance = np.random.default_rng()
-        number = BODIES * seconds
-        body_file = BodyFile.write(folder / "bodies", question(128), Shape(1), number, chance)
-        return load(server, body_file, seconds)
+        return load(server, question(128), Shape(1), 12_000, seconds)
 
 
 def _row(
-    cost: str,
-    of: str,
-    sizes: Sequence[int],
-    costs: Sequence[float],
-    limit: float | None = None,
+    cost: str, of: str, sizes: Sequence[int], costs: Sequence[float], limit: float | None = None
 ) -> Row:
     power = Power.fitted_to(sizes, costs)
-    row: Row = {
+    return {
         "cost": cost,
         "grows with": of,
         "from": sizes[0],
@@ -177,7 +161,5 @@ def _row(
         "last": costs[-1],
         "exponent": power.exponent,
         "interval": f"{power.low:.2f} to {power.high:.2f}",
+        **target(power.exponent, limit),
     }
-    if limit is None:
-        return row
-    return {**row, "target": f"<= {limit:g}", "met": power.exponent <= limit}

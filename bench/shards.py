@@ -6,35 +6,31 @@ masters, as the kernel counts it, a request.
 
 from __future__ import annotations
 
-import os
 import tempfile
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections import defaultdict
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
 import numpy as np
-from tests.redis_cluster import RedisCluster
+from tests.engines import CLUSTER, engine
+from tests.processes import cpu_seconds
 
-from veilcount_aggregator.store import ROW_BYTES, SeriesReports
-from veilcount_aggregator.store.redis.store import RedisStore, open_redis
-from veilcount_analysis.series.series import Series
+from veilcount_aggregator.store import ROW_BYTES, Store, open_store
 
-from .ingest_load import question
+from .memory import reports_of
 from .table import Row, Table
 
 SHARDS = (3, 12, 16, 48)
 REPORTS = (1, 100)
 GROUP = 32
 SLOTS = 128
-COLUMNS = {"shards": "", "n": "", "requests/s": ",.0f", "app": ".4g", "Redis": ".4g", "/ 3": ".3g"}
 NOTES = (
     "us of CPU a request of n reports of one pseudonym, in the commit alone and in three masters;",
     "/ 3: the sum of both, over that of as many shards as masters, in the same rounds.",
 )
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,71 +50,47 @@ class Cost:
 def run(*, quick: bool) -> Table:
     """Load each number of shards with each size of request, in turn."""
     seconds, rounds = (1.0, 3) if quick else (3.0, 5)
+    costs: dict[tuple[int, int], list[Cost]] = defaultdict(list)
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
-        found = {shards: _store(stack, Path(name) / str(shards), shards) for shards in SHARDS}
-        costs: dict[tuple[int, int], list[Cost]] = {}
+        stores = {}
+        for shards in SHARDS:
+            cluster = stack.enter_context(
+                engine(CLUSTER, Path(name) / str(shards), f"?shards={shards}")
+            )
+            store = stack.enter_context(closing(open_store(cluster.url)))
+            stores[shards] = store, cluster.pids()
         for _ in range(rounds):
             for reports in REPORTS:
-                for shards, (store, pids) in found.items():
-                    cost = _load(store, pids, reports, seconds)
-                    costs.setdefault((shards, reports), []).append(cost)
-    return Table("shards: more than masters", COLUMNS, list(_rows(costs)), NOTES)
+                for shards, (store, pids) in stores.items():
+                    costs[reports, shards].append(_load(store, pids, reports, seconds))
+    return Table("shards: more than masters", _rows(costs), NOTES)
 
 
-def _store(stack: ExitStack, folder: Path, shards: int) -> tuple[RedisStore, list[int]]:
-    cluster = RedisCluster(folder)
-    stack.callback(cluster.close)
-    store = open_redis(f"{cluster.url}?shards={shards}", make=True)
-    stack.callback(store.close)
-    return store, [node._process.pid for node in cluster.nodes]
-
-
-def _load(store: RedisStore, pids: Sequence[int], reports: int, seconds: float) -> Cost:
-    """Commit groups for so long, as the thread of an intake does."""
-    series, chance, requests = Series(question(SLOTS)), np.random.default_rng(), 0
-    app, redis, begun = time.process_time(), _computed(pids), time.perf_counter()
+def _load(store: Store, pids: list[int], reports: int, seconds: float) -> Cost:
+    """Commit groups for so long, as the thread of an intake does; each request is a new row's."""
+    chance, requests = np.random.default_rng(), 0
+    app, redis, begun = time.process_time(), cpu_seconds(*pids), time.perf_counter()
     while time.perf_counter() - begun < seconds:
-        store.commit([_request(series, chance, reports) for _ in range(GROUP)], {})
+        who = chance.integers(0, 256, (GROUP, 1, ROW_BYTES), np.uint8).repeat(reports, axis=1)
+        store.commit([reports_of(rows, np.arange(reports), SLOTS, chance) for rows in who], {})
         requests += GROUP
-    took, each = time.perf_counter() - begun, 1e6 / requests
-    used = (time.process_time() - app) * each, (_computed(pids) - redis) * each
+    took, us = time.perf_counter() - begun, 1e6 / requests
+    used = (time.process_time() - app) * us, (cpu_seconds(*pids) - redis) * us
     return Cost(requests / took, *used)
 
 
-def _request(series: Series, chance: np.random.Generator, reports: int) -> SeriesReports:
-    """Return reports of one new pseudonym, as a device sends them."""
-    row = chance.integers(0, 256, (1, ROW_BYTES), np.uint8)
-    return SeriesReports(
-        series=series,
-        rows=np.repeat(row, reports, axis=0),
-        epochs=np.full(reports, series.epoch(1)),
-        periods=np.full(reports, 1),
-        segments=np.zeros(reports, np.int64),
-        slots=np.arange(reports),
-        messages=chance.integers(0, 64, (reports, 1), np.uint8),
-        default_verdicts=np.zeros(reports, np.uint8),
-        new_pseudonym_limit=1 << 40,
-    )
-
-
 def _rows(costs: dict[tuple[int, int], list[Cost]]) -> list[Row]:
-    rows: list[Row] = []
-    for (shards, reports), found in sorted(costs.items(), key=lambda each: each[0][::-1]):
-        least = costs[SHARDS[0], reports]
-        ratio = median(here.both / there.both for here, there in zip(found, least, strict=True))
-        rows.append(
-            {
-                "shards": shards,
-                "n": reports,
-                "requests/s": median(each.rate for each in found),
-                "app": median(each.app for each in found),
-                "Redis": median(each.redis for each in found),
-                "/ 3": ratio,
-            }
-        )
-    return rows
-
-
-def _computed(pids: Sequence[int]) -> float:
-    fields = (Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in pids)
-    return sum(int(each[11]) + int(each[12]) for each in fields) / _TICKS
+    return [
+        {
+            "shards": shards,
+            "n": reports,
+            "requests/s": median(cost.rate for cost in turns),
+            "app": median(cost.app for cost in turns),
+            "Redis": median(cost.redis for cost in turns),
+            "/ 3": median(
+                here.both / there.both
+                for here, there in zip(turns, costs[reports, SHARDS[0]], strict=True)
+            ),
+        }
+        for (reports, shards), turns in sorted(costs.items())
+    ]

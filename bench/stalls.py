@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import http.client
 import resource
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
-from contextlib import ExitStack, closing, contextmanager, nullcontext
+from contextlib import ExitStack, closing, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing import get_context
@@ -23,6 +22,8 @@ from socket import create_connection, socket
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from tests.engines import Engine
+from tests.processes import status, syncs_delayed
 from tests.system.faults.campaign import Campaign
 from tests.system.faults.deployments import (
     DEPLOYMENTS,
@@ -38,21 +39,10 @@ from tests.system.server import HOST, Server
 from veilcount_shared.report import Report
 from veilcount_shared.verdict import Verdict
 
-from .ingest_servers import served
+from .load import served
 from .table import Row, Table
 
 HEALTH, BARE = "health, worst ms", "bare"
-COLUMNS = {
-    "store": "",
-    "fault": "",
-    HEALTH: ".0f",
-    BARE: ".0f",
-    "answer, worst s": ".2f",
-    "503": ",d",
-    "counted again, s": ".2f",
-    "outcome": "",
-    "met": "",
-}
 HEALTH_MILLISECONDS, ANSWER_SECONDS, CONNECTION_KILOBYTES = 100, 4.5, 50
 NOTES = (
     f"Two workers, faults of {{}} s. Met: health within {HEALTH_MILLISECONDS} ms, or twice what",
@@ -140,8 +130,10 @@ class Found:
     ) -> Found:
         """Look through what devices were answered."""
         answers = [answer for device in devices for answer in device.answers]
-        later = [each.received for each in answers if each.accepted and each.received > ended]
-        struck = [each for each in answers if each.received > begun and each.sent < ended]
+        later = [
+            answer.received for answer in answers if answer.accepted and answer.received > ended
+        ]
+        struck = [answer for answer in answers if answer.received > begun and answer.sent < ended]
         return cls(health, struck, min(later, default=ended) - ended)
 
     @property
@@ -174,7 +166,7 @@ def run(*, quick: bool) -> Table:
         ProcessPoolExecutor(1, get_context("spawn")) as other,
     ):
         folder = Path(name)
-        with served("granian", None, folder / "none", bare="bare RSGI") as bare:
+        with served(Engine("none:"), folder / "none", bare="bare RSGI") as bare:
             place = urlsplit(bare.url).port
             assert place is not None
 
@@ -185,7 +177,7 @@ def run(*, quick: bool) -> Table:
             rows.append(_dripping(folder, partial(ask, seconds=DRIP_SECONDS)))
     rows = _judged(rows)
     notes = tuple(note.format(f"{seconds:g}") for note in NOTES)
-    return Table("stalls: what waits while a store does not answer", COLUMNS, rows, notes)
+    return Table("stalls: what waits while a store does not answer", rows, notes)
 
 
 def _judged(rows: Sequence[Row]) -> list[Row]:
@@ -207,7 +199,8 @@ def _of_store(store: str, parent: Path, ask: AskHealth) -> Iterator[Row]:
         small_file_system(folder, DISK) as small,
         closing(DEPLOYMENTS[store](Campaign.write(folder), folder)) as deployment,
     ):
-        slow = partial(_slow_sync, deployment.server)
+        workers, log = deployment.server.workers(), parent / "slow-sync.log"
+        slow = partial(syncs_delayed, workers, SYNC_MICROSECONDS, log)
         faults = deployment.faults | {"none": nullcontext, "slow fdatasync": slow}
         if small:
             faults["file system full"] = partial(filled, folder / "ballast")
@@ -234,17 +227,6 @@ def _strike(fault: Fault, port: int, devices: Sequence[TimedDevice], ask: AskHea
         ended = time.monotonic()
     Population([*devices]).await_answers()
     return Found.measured(devices, health, begun, ended)
-
-
-@contextmanager
-def _slow_sync(server: Server) -> Iterator[None]:
-    """Have each sync of a worker take long, as on a disk that is about to fail."""
-    traced = [part for pid in server.workers() for part in ("-p", str(pid))]
-    calls = f"inject=fsync,fdatasync:delay_enter={SYNC_MICROSECONDS}"
-    options = ["-f", "-e", "trace=fsync,fdatasync", "-e", calls, "-o", "/dev/null"]
-    with subprocess.Popen(["strace", *options, *traced], stderr=subprocess.DEVNULL) as strace:
-        yield
-        strace.terminate()
 
 
 def _verified(deployment: Deployment, population: Population) -> Row:
@@ -276,7 +258,7 @@ def _dripping(parent: Path, ask: AskHealth) -> Row:
         population = stack.enter_context(closing(Population([*devices])))
         stack.enter_context(population.living())
         population.await_answers()
-        before, threads = _status(worker, "VmRSS"), _status(worker, "Threads")
+        before, threads = status(worker, "VmRSS"), status(worker, "Threads")
         begun = time.monotonic()
         connections = [_connected(stack, server.port) for _ in range(DRIPPING)]
         health = ask(server.port)
@@ -286,8 +268,8 @@ def _dripping(parent: Path, ask: AskHealth) -> Row:
                 if not place % 100:
                     time.sleep(0.01)
         open_still = sum(_unanswered(connection) for connection in connections)
-        each = (_status(worker, "VmRSS") - before) / DRIPPING
-        more = _status(worker, "Threads") - threads
+        each = (status(worker, "VmRSS") - before) / DRIPPING
+        more = status(worker, "Threads") - threads
         found = Found.measured(devices, health.result(), begun, time.monotonic())
     row = found.row()
     kept = open_still == DRIPPING and each <= CONNECTION_KILOBYTES
@@ -313,9 +295,3 @@ def _unanswered(connection: socket) -> bool:
     except BlockingIOError:
         return True
     return False
-
-
-def _status(pid: int, name: str) -> int:
-    """Return a figure of a process in proc(5)."""
-    lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
-    return int(next(line for line in lines if line.startswith(name)).split()[1])

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from time import process_time
 from timeit import Timer
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 class Stopwatch:
@@ -47,3 +49,15 @@ class Stopwatch:
         names = {**self._names, "inputs": inputs}
         loop = Timer(f"for x in inputs: {self._call}", timer=process_time, globals=names)
         return loop.timeit(rounds)
+
+
+def timed(call: Callable[..., T], *arguments: object, **options: object) -> tuple[float, T]:
+    """Return the CPU microseconds of one call, and its result."""
+    begun = process_time()
+    result = call(*arguments, **options)
+    return (process_time() - begun) * 1e6, result
+
+
+def cpu_us(call: Callable[..., object], *arguments: object, **options: object) -> float:
+    """Return the CPU microseconds of one call."""
+    return timed(call, *arguments, **options)[0]

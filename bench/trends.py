@@ -26,17 +26,6 @@ SETTINGS = ((12, 1), (12, 3), (52, 1), (52, 3), (365, 1), (365, 3))
 CAMPAIGNS, FEW = 12_000, 3_000  # by the number of their periods
 TOLERANCE = 0.10  # of the formula
 
-COLUMNS = {
-    "periods": ",d",
-    "changes": ",d",
-    "n Var": ",.1f",
-    "formula": ",.1f",
-    "one answer": ",.1f",
-    "better": "",
-    "points at 1e6": ".2f",
-    "target": "",
-    "met": "",
-}
 NOTES = (
     f"Epsilon {EPSILON} for the whole campaign. n Var: of the share of true, averaged over the",
     f"  periods, from campaigns of {PEOPLE:,} simulated persons. One answer: answers = 1, the raw",
@@ -47,7 +36,7 @@ NOTES = (
 def run(*, quick: bool) -> Table:
     """Measure the variance in each setting."""
     rows = [_row(periods, changes, FEW if quick else CAMPAIGNS) for periods, changes in SETTINGS]
-    return Table("trends: one state over time", COLUMNS, rows, NOTES)
+    return Table("trends: one state over time", rows, NOTES)
 
 
 def _row(periods: int, changes: int, campaigns: int) -> Row:

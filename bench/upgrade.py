@@ -51,18 +51,6 @@ UNLIMITED = {"rate=1r/s": "rate=10000r/s"}  # all clients of the benchmark have 
 FAIL_TIMEOUT = 11.0  # seconds: nginx sends nothing to a server that refused for ten
 Versions = tuple[Version, Version]  # the older, the newer
 Step = tuple[str, int, Version, Version | None]  # which aggregator, and `Deployment.replace`
-COLUMNS = {
-    "store": "",
-    "phase": "",
-    "bodies": ",d",
-    "p50, ms": ".0f",
-    "p99, ms": ".0f",
-    "503": ",d",
-    "no server": ",d",
-    "sent again": ",d",
-    "outcome": "",
-    "met": "",
-}
 NOTES = (
     "Clients of both revisions, through nginx; latencies are of bodies with verdicts. 503: of an",
     "aggregator; no server: nginx's 502 or 504, or no reply; sent again: bodies with a report sent",
@@ -79,7 +67,7 @@ def run(*, quick: bool) -> Table:
     except RevisionMissing as error:
         if "UPGRADE_FROM" in os.environ:
             raise
-        return Table("upgrade: skipped", {"why": ""}, [{"why": str(error)}])
+        return Table("upgrade: skipped", [{"why": str(error)}])
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         versions = extract(revision, folder / "old"), Version(ROOT)
@@ -88,7 +76,7 @@ def run(*, quick: bool) -> Table:
         load = Load(12, 0) if quick else Load(150, FAIL_TIMEOUT)
         rows = [*_on_cluster(folder / "cluster", versions, load)]
         rows += _on_sqlite(folder / "sqlite", versions, load)
-    return Table(f"upgrade: from {revision} to this revision", COLUMNS, rows, NOTES)
+    return Table(f"upgrade: from {revision} to this revision", rows, NOTES)
 
 
 def _on_cluster(folder: Path, versions: Versions, load: Load) -> Iterator[Row]:

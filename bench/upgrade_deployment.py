@@ -62,7 +62,7 @@ class Version:
     @property
     def environ(self) -> dict[str, str]:
         """Return what makes a process of this environment import these packages."""
-        path = os.pathsep.join(str(self.root / each) for each in PACKAGES)
+        path = os.pathsep.join(str(self.root / package) for package in PACKAGES)
         return {"PYTHONPATH": path}
 
     def run(self, *words: str) -> str:

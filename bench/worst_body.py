@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
 
+from tests.engines import SQLITE, engine
 from tests.security.hostile_bodies import Body, define, makers, report
 
 from veilcount_client.delivery.body_packing import pack
@@ -17,19 +18,9 @@ from veilcount_shared import Collection
 from veilcount_shared.report import Batch
 from veilcount_shared.wire import BINARY_TYPE
 
-from .ingest_servers import Served, engine, served
-from .table import Row, Table
+from .load import Served, served
+from .table import Row, Table, target
 
-COLUMNS = {
-    "body": "",
-    "bytes": ",d",
-    "ms": ".2f",
-    "honest ms": ".2f",
-    "times": ".1f",
-    "load": ".1f",
-    "target": "",
-    "met": "",
-}
 NOTES = (
     "CPU of one worker with the default limits and no device key, of a request on a connection of",
     "  its own; honest: one new report, padded, measured in turns with the body. SQLite, durable.",
@@ -46,12 +37,12 @@ def run(*, quick: bool) -> Table:
         plain, tokens = define(folder / "bench.toml", DEFINITIONS)
         hostile = makers(plain, tokens)
         with (
-            engine("sqlite", folder / "store") as store,
-            served("granian", store, folder / "bench.toml", limited=True) as server,
+            engine(SQLITE, folder / "store") as store,
+            served(store, folder / "bench.toml", limited=True) as server,
         ):
             bodies = BodyCosts(server, plain[0], requests, rounds)
             rows = [bodies.row(name, make) for name, make in hostile.items()]
-    return Table("worst-body: what a hostile body costs a worker", COLUMNS, rows, NOTES)
+    return Table("worst-body: what a hostile body costs a worker", rows, NOTES)
 
 
 class BodyCosts:
@@ -73,7 +64,7 @@ class BodyCosts:
         row: Row = {"body": name, "bytes": len(make()[2]), "ms": hostile, "honest ms": honest}
         times = hostile / honest
         row = {**row, "times": times, "load": os.getloadavg()[0]}
-        return {**row, "target": f"<= {GOAL:g}", "met": times <= GOAL}
+        return {**row, **target(times, GOAL)}
 
     def _honest(self) -> Body:
         return BINARY_TYPE, "", pack(Batch((report(self._collection),)))

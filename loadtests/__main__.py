@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from .engines import ENGINES
+from tests.engines import ENGINES
+
 from .faults import FAULTS, KILLS, NEED_CLUSTER
 from .load_profiles import HERD, HOSTILE, SHAPES, SOAK, STEADY
 from .plan import GROWTH, OUTAGE, Plan

@@ -34,8 +34,8 @@ def attack_problems(store: Store, verdicts: ServerVerdicts, limit: int) -> list[
     return [
         *_refused(verdicts),
         *_within_budget(verdicts),
-        *(problem for each in answers(verdicts) for problem in _bounded(store, each, limit)),
-        *(problem for each in answers(verdicts) for problem in poisoned(each, _share(each))),
+        *(problem for answer in answers(verdicts) for problem in _bounded(store, answer, limit)),
+        *(problem for answer in answers(verdicts) for problem in poisoned(answer, _share(answer))),
     ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from itertools import combinations
 
@@ -12,11 +13,58 @@ from veilcount_shared.report import Report
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import decode_binary, encode_verdicts
 
-from .devices import Attempt, DeviceLog
 from .population import QueuedReport
 from .server_verdicts import ServerVerdicts
 
 EARLY_SECONDS = 0.01  # two clocks are read one after the other
+DEVICE_TASK, DEVICE_LOG = "device-task", "device-log"  # names of what is saved
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceTask:
+    """The parameters of the process of real devices."""
+
+    url: str
+    collections: str
+    devices: int
+    seconds: float  # within which they record
+    jitter: float
+    seed: int
+    herd: bool = False  # whether all record at once
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One request of a device, with its outcome."""
+
+    device: int
+    at: float  # by the machine's monotonic clock
+    took: float
+    body: bytes
+    verdicts: tuple[str, ...]
+    delay: float = 0.0  # the seconds that the server requested
+    why: str = ""  # if it was not delivered
+    refused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FinalState:
+    """The final state of a device."""
+
+    device: int
+    held: Mapping[str, int]
+    drawn: int  # answers
+    left: bool  # whether all of it left
+    flushed: bool  # whether it had to be made to send
+    losses: Mapping[str, int]
+
+
+@dataclass(slots=True)
+class DeviceLog:
+    """The log of all real devices."""
+
+    attempts: list[Attempt] = field(default_factory=list)
+    ends: list[FinalState] = field(default_factory=list)
 
 
 def merge_device_log(
@@ -34,15 +82,15 @@ def merge_device_log(
     everyone = list(queued_reports)
     whole = ServerVerdicts(everyone, verdicts.replies, verdicts.silences, verdicts.refusals)
     places: dict[Report, int] = {}
-    for each in device_log.attempts:
-        reports = decode_binary(each.body).reports
-        for report, reply in zip(reports, _replies(each, len(reports)), strict=True):
+    for attempt in device_log.attempts:
+        reports = decode_binary(attempt.body).reports
+        for report, reply in zip(reports, _replies(attempt, len(reports)), strict=True):
             if report not in places:
                 collection = by_fingerprint[report.fingerprint]
                 places[report] = len(everyone)
-                value = held[each.device][collection.name]
+                value = held[attempt.device][collection.name]
                 everyone.append(QueuedReport(collection, (report,), (value,)))
-            status = HTTPStatus.BAD_REQUEST if each.refused else HTTPStatus.OK
+            status = HTTPStatus.BAD_REQUEST if attempt.refused else HTTPStatus.OK
             whole.add_reply(places[report], reply, status)
     return whole
 
@@ -72,9 +120,9 @@ def broken(device_log: DeviceLog) -> Iterator[str]:
 def _acknowledged(device_log: DeviceLog) -> set[Report]:
     return {
         report
-        for each in device_log.attempts
-        if each.verdicts
-        for report in decode_binary(each.body).reports
+        for attempt in device_log.attempts
+        if attempt.verdicts
+        for report in decode_binary(attempt.body).reports
     }
 
 
@@ -86,10 +134,10 @@ def _early(device_log: DeviceLog) -> Iterator[bool]:
     """
     flushed = {end.device for end in device_log.ends if end.flushed}
     attempts: defaultdict[tuple[str, bytes], list[Attempt]] = defaultdict(list)
-    for each in device_log.attempts:
-        reports = decode_binary(each.body).reports
-        if reports and each.device not in flushed:
-            attempts[reports[0].fingerprint, reports[0].pseudonym].append(each)
+    for attempt in device_log.attempts:
+        reports = decode_binary(attempt.body).reports
+        if reports and attempt.device not in flushed:
+            attempts[reports[0].fingerprint, reports[0].pseudonym].append(attempt)
     for of_one in attempts.values():
         for before, after in combinations(sorted(of_one, key=lambda each: each.at), 2):
             reply = before.at + before.took

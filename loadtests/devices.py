@@ -10,12 +10,9 @@ Each device has one value a question, so the true value of every report is known
 
 from __future__ import annotations
 
-import json
 import sys
 import time
-from base64 import b64decode, b64encode
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
@@ -25,96 +22,15 @@ from veilcount_client.delivery.transport import Delivered, HttpTransport, Later,
 from veilcount_shared import Collection, load_collections
 from veilcount_shared.domain import Boolean
 
+from .device_log import DEVICE_LOG, DEVICE_TASK, Attempt, DeviceLog, DeviceTask, FinalState
+from .ipc import load, save
 from .questions import VALUE_DISTRIBUTIONS
 
 BACKOFF_SECONDS = 60.0  # after the run: real devices wait, and wait longer each time
-FILE = "devices.json"
-LOG_FILE = "devices.jsonl"
 READY, GO = "devices-ready", "devices-go"
 TICK = 0.05
 #: reasons of a loss that are no failure: it was not selected, or has answered
 NO_LOSS = ("not_selected", "frozen")
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceTask:
-    """The parameters of the process of real devices."""
-
-    url: str
-    collections: str
-    devices: int
-    seconds: float  # within which they record
-    jitter: float
-    seed: int
-    herd: bool = False  # whether all record at once
-
-    def save(self, folder: Path) -> None:
-        """Save the task for the process."""
-        (folder / FILE).write_text(json.dumps(asdict(self)), encoding="utf-8")
-
-    @classmethod
-    def load(cls, folder: Path) -> DeviceTask:
-        """Read the task from its file."""
-        return cls(**json.loads((folder / FILE).read_text(encoding="utf-8")))
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One request of a device, with its outcome."""
-
-    device: int
-    at: float  # by the machine's monotonic clock
-    took: float
-    body: bytes
-    verdicts: tuple[str, ...]
-    delay: float = 0.0  # the seconds that the server requested
-    why: str = ""  # if it was not delivered
-    refused: bool = False
-
-    def line(self) -> str:
-        """Return it as one line."""
-        return json.dumps(asdict(self) | {"body": b64encode(self.body).decode()})
-
-
-@dataclass(frozen=True, slots=True)
-class FinalState:
-    """The final state of a device."""
-
-    device: int
-    held: Mapping[str, int]
-    drawn: int  # answers
-    left: bool  # whether all of it left
-    flushed: bool  # whether it had to be made to send
-    losses: Mapping[str, int]
-
-
-@dataclass(slots=True)
-class DeviceLog:
-    """The log of all real devices."""
-
-    attempts: list[Attempt] = field(default_factory=list)
-    ends: list[FinalState] = field(default_factory=list)
-
-    def save(self, folder: Path) -> None:
-        """Save the log for the run."""
-        ends = [json.dumps(asdict(end)) for end in self.ends]
-        lines = [*ends, *(each.line() for each in sorted(self.attempts, key=lambda each: each.at))]
-        (folder / LOG_FILE).write_text("\n".join(lines), encoding="utf-8")
-
-    @classmethod
-    def load(cls, folder: Path) -> DeviceLog:
-        """Load the log from its file."""
-        device_log = cls()
-        for line in (folder / LOG_FILE).read_text(encoding="utf-8").splitlines():
-            fields = json.loads(line)
-            if "held" in fields:
-                device_log.ends.append(FinalState(**fields))
-            else:
-                body, verdicts = b64decode(fields["body"]), tuple(fields["verdicts"])
-                device_log.attempts.append(
-                    Attempt(**(fields | {"body": body, "verdicts": verdicts}))
-                )
-        return device_log
 
 
 class LoggingTransport:
@@ -227,7 +143,7 @@ def _wait(devices: Sequence[Device], until: float) -> None:
 def main() -> None:
     """Run the devices of the folder's task, and leave their log there."""
     folder = Path(sys.argv[1])
-    run_devices(DeviceTask.load(folder), folder).save(folder)
+    save(folder, DEVICE_LOG, run_devices(load(folder, DEVICE_TASK), folder))
 
 
 if __name__ == "__main__":

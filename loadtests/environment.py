@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
+from tests.engines import Engine
 from tests.proxy import Proxy
 from tests.system.server import HOST, Server, free_port
 
 from veilcount_aggregator.records.api_keys import Role, create_key
 from veilcount_aggregator.store import open_store
-
-from .engines import Engine
 
 
 @dataclass(slots=True)
@@ -63,11 +62,8 @@ class Site:
 
     def analyst_key(self) -> str:
         """Make a key for analysts."""
-        store = open_store(self.engine.url)
-        try:
+        with closing(open_store(self.engine.url)) as store:
             return create_key(store, Role.ANALYST, "load", datetime.now(UTC))[1]
-        finally:
-            store.close()
 
     def pids(self) -> list[int]:
         """Return the server's processes; none while there is none."""

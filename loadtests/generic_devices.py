@@ -50,9 +50,9 @@ def fetch_running(url: str, key: str, now: datetime) -> list[Collection]:
     for source in document["sources"]:
         newest |= DefinitionSource(**source).collections()
     found = [
-        each
-        for each in newest.values()
-        if each.fingerprint not in document["closed"] and period_at(each, now) is not None
+        value
+        for value in newest.values()
+        if value.fingerprint not in document["closed"] and period_at(value, now) is not None
     ]
     if not found:
         raise SystemExit(f"{url}: no open collection whose campaign is under way: push one")

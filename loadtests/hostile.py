@@ -76,7 +76,7 @@ def mixed(honest: list[QueuedReport], attack: list[QueuedReport]) -> list[Queued
 def _pushed(queued_report: QueuedReport, target: int, randomness: RandomSource) -> QueuedReport:
     """Return the queued report with messages that all support one value [CJG21]."""
     make = partial(_supporting, queued_report.collection, target, randomness)
-    reports = tuple(replace(each, message=make()) for each in queued_report.reports)
+    reports = tuple(replace(report, message=make()) for report in queued_report.reports)
     return replace(queued_report, reports=reports, intent=Intent.FAKE)
 
 
@@ -106,7 +106,7 @@ def _over_budget(
     """Slots above the period's."""
     whole = _one(collections["minutes"], now, randomness, chance)
     slots = whole.collection.per_period
-    reports = tuple(replace(each, slot=each.slot + slots) for each in whole.reports)
+    reports = tuple(replace(report, slot=report.slot + slots) for report in whole.reports)
     return replace(whole, reports=reports, intent=Intent.OVER_BUDGET)
 
 
@@ -116,7 +116,7 @@ def _nonsense(
     """All bits of the message set."""
     whole = _one(collections["plugin"], now, randomness, chance)
     wide = b"\xff" * whole.collection.message_bytes
-    reports = tuple(replace(each, message=wide) for each in whole.reports)
+    reports = tuple(replace(report, message=wide) for report in whole.reports)
     return replace(whole, reports=reports, intent=Intent.NONSENSE)
 
 

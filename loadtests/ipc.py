@@ -5,27 +5,23 @@ Locust patches whatever waits, so nothing else of a run may be in its processes.
 
 from __future__ import annotations
 
-import json
+import pickle
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from http import HTTPStatus
-from itertools import pairwise
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from .load_profiles import Terms
 
 FOLDER = "VEILCOUNT_LOAD"  # the variable that says where the files are
 REPORTS_PATH = "/v1/reports"
 HEADERS = {"Content-Type": "application/vnd.veilcount.batch"}
+ASSIGNMENT, REQUEST_LOG = "assignment", "request-log-"  # names of what is saved
 STARTED = "started"  # the file that says that the first generator has begun
 STOP = "stop"  # the one that says that a run with a fault in it may end
 #: statuses of a body that is no batch, whenever it is sent [shared README, the wire]
 REFUSED = frozenset({400, 413, 415, 422})
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,21 +31,6 @@ class Assignment:
     bodies: Sequence[bytes]
     order: Sequence[int]
     terms: Terms
-
-    def save(self, folder: Path) -> None:
-        """Save the assignment for locust's processes."""
-        raw, ends = _joined(self.bodies)
-        np.savez(
-            folder / "assignment.npz", order=np.array(self.order, np.int64), raw=raw, ends=ends
-        )
-        (folder / "terms.json").write_text(json.dumps(asdict(self.terms)), encoding="utf-8")
-
-    @classmethod
-    def load(cls, folder: Path) -> Assignment:
-        """Load the assignment from its files."""
-        terms = Terms(**json.loads((folder / "terms.json").read_text(encoding="utf-8")))
-        with np.load(folder / "assignment.npz") as kept:
-            return cls(_parted(kept["raw"], kept["ends"]), kept["order"].tolist(), terms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,62 +71,28 @@ class RequestLog:
             took for took, answered in zip(self.seconds, self.answered, strict=True) if answered
         ]
 
-    def save(self, folder: Path, generator: int = 0) -> None:
-        """Save the log for the run."""
-        raw, ends = _joined(self.replies)
-        np.savez(
-            folder / f"request_log-{generator}.npz",
-            bodies=np.array(self.bodies, np.int64),
-            seconds=np.array(self.seconds, np.float64),
-            statuses=np.array(self.statuses, np.int64),
-            at=np.array(self.at, np.float64),
-            process=np.array([self.lasted, self.cpu]),
-            raw=raw,
-            ends=ends,
-        )
-
     @classmethod
-    def load(cls, folder: Path) -> RequestLog:
+    def merged(cls, request_logs: Iterable[RequestLog]) -> RequestLog:
         """Merge the logs of all generators."""
-        return _merged(_read(file) for file in sorted(folder.glob("request_log-*.npz")))
+        logs = list(request_logs)
+        columns = [(log.at, log.bodies, log.replies, log.seconds, log.statuses) for log in logs]
+        sends = sorted(send for log in columns for send in zip(*log, strict=True))
+        at, bodies, replies, seconds, statuses = zip(*sends, strict=True) if sends else [()] * 5
+        lasted = max((log.lasted for log in logs), default=0.0)
+        return cls(bodies, replies, seconds, lasted, sum(log.cpu for log in logs), statuses, at)
 
 
-def _read(file: Path) -> RequestLog:
-    with np.load(file) as kept:
-        lasted, cpu = kept["process"].tolist()
-        replies = _parted(kept["raw"], kept["ends"])
-        bodies, seconds = kept["bodies"].tolist(), kept["seconds"].tolist()
-        statuses, at = kept["statuses"].tolist(), kept["at"].tolist()
-        return RequestLog(bodies, replies, seconds, lasted, cpu, statuses, at)
+def save(folder: Path, name: str, value: object) -> None:
+    """Save a value for another process of the run."""
+    (folder / f"{name}.pickle").write_bytes(pickle.dumps(value))
 
 
-def _merged(request_logs: Iterable[RequestLog]) -> RequestLog:
-    each = list(request_logs)
-    sends = [
-        send
-        for request_log in each
-        for send in zip(
-            request_log.at,
-            request_log.bodies,
-            request_log.replies,
-            request_log.seconds,
-            request_log.statuses,
-            strict=True,
-        )
-    ]
-    at, bodies, replies, seconds, statuses = (
-        zip(*sorted(sends), strict=True) if sends else ((), (), (), (), ())
-    )
-    lasted = max((request_log.lasted for request_log in each), default=0.0)
-    cpu = sum(request_log.cpu for request_log in each)
-    return RequestLog(bodies, replies, seconds, lasted, cpu, statuses, at)
+def load(folder: Path, name: str) -> Any:
+    """Load the value that another process of the run saved."""
+    return pickle.loads((folder / f"{name}.pickle").read_bytes())  # noqa: S301 - the run's own
 
 
-def _joined(parts: Sequence[bytes]) -> tuple[NDArray[np.uint8], Ints]:
-    ends = np.cumsum([0, *map(len, parts)], dtype=np.int64)
-    return np.frombuffer(b"".join(parts), np.uint8), ends
-
-
-def _parted(raw: NDArray[np.uint8], ends: Ints) -> list[bytes]:
-    whole = raw.tobytes()
-    return [whole[begin:end] for begin, end in pairwise(ends.tolist())]
+def load_request_logs(folder: Path) -> RequestLog:
+    """Load the log of each generator, and merge them."""
+    names = sorted(file.stem for file in folder.glob(f"{REQUEST_LOG}*.pickle"))
+    return RequestLog.merged(load(folder, name) for name in names)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from math import inf
 
 import numpy as np
+from bench.table import Row, Table
 
 from .ipc import RequestLog
 from .load_profiles import Terms
 
-HEAD = ("phase", "devices", "requests/s", "p50, ms", "p99, ms", "unanswered")
 PROMISED = 100.0  # milliseconds within which a knee's p99 must be, unless another p99 is promised
 
 
@@ -35,10 +35,16 @@ class PhaseResult:
         return float(np.percentile(self.answered, percent)) * 1000 if self.answered else inf
 
     @property
-    def row(self) -> tuple[str, ...]:
-        """The figures, as `HEAD` names them."""
-        times = (f"{self.milliseconds(percent):,.1f}" for percent in (50, 99))
-        return self.name, f"{self.devices}", f"{self.rate:,.0f}", *times, f"{self.unanswered}"
+    def row(self) -> Row:
+        """The figures, by name."""
+        return {
+            "phase": self.name,
+            "devices": self.devices,
+            "requests/s": self.rate,
+            "p50, ms": self.milliseconds(50),
+            "p99, ms": self.milliseconds(99),
+            "unanswered": self.unanswered,
+        }
 
 
 def phase_results(request_log: RequestLog, terms: Terms) -> list[PhaseResult]:
@@ -78,14 +84,6 @@ def knee(found: Sequence[PhaseResult], promised: float | None) -> str:
     return text if best is not found[-1] else f"not reached: {text}"
 
 
-def table(found: Sequence[PhaseResult]) -> list[str]:
-    """Return the figures of all phases in lines."""
-    rows = [HEAD, *(each.row for each in found)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(HEAD))]
-    return [
-        "  ".join(
-            cell.rjust(width) if column else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    ]
+def table(results: Sequence[PhaseResult]) -> Table:
+    """Return the figures of all phases."""
+    return Table("by phase", [result.row for result in results])

@@ -117,7 +117,7 @@ def _under_one_pseudonym(
     if collection.linkage is Linkage.COLLECTION:
         return [list(answers)]
     if collection.linkage is Linkage.NONE:
-        return [[each] for each in answers]
+        return [[answer] for answer in answers]
     return [list(group) for _, group in groupby(answers, key=itemgetter(0))]
 
 

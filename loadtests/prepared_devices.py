@@ -23,14 +23,18 @@ from pathlib import Path
 from typing import Any
 
 from loadtests.ipc import (
+    ASSIGNMENT,
     FOLDER,
     HEADERS,
     REFUSED,
     REPORTS_PATH,
+    REQUEST_LOG,
     STARTED,
     STOP,
     Assignment,
     RequestLog,
+    load,
+    save,
 )
 from loadtests.load_profiles import HERD
 from locust import FastHttpUser, events, task
@@ -42,7 +46,7 @@ TICK = 0.1
 DONE = "done"  # what a generator tells the master that has nothing left to send
 
 folder = Path(os.environ[FOLDER])
-assignment = Assignment.load(folder)
+assignment: Assignment = load(folder, ASSIGNMENT)
 terms, shape = assignment.terms, assignment.terms.course
 queue: deque[int] = deque()
 aside: list[tuple[float, int]] = []  # refused bodies, by when they may be sent again
@@ -182,7 +186,7 @@ def end(environment: Any, **_: Any) -> None:
     columns = zip(*sent, strict=True) if sent else ((), (), (), (), ())
     bodies, replies, seconds, statuses, at = columns
     request_log = RequestLog(bodies, replies, seconds, lasted, cpu, statuses, at)
-    request_log.save(folder, generator(environment.runner))
+    save(folder, f"{REQUEST_LOG}{generator(environment.runner)}", request_log)
 
 
 HOOKS: tuple[tuple[Any, Callable[..., None]], ...] = (

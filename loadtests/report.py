@@ -107,10 +107,10 @@ class Outcome:
         return "\n".join([*lines, *self._phases(), *(wrong or sound)])
 
     def _phases(self) -> list[str]:
-        found = phase_results(self.request_log, self.terms)
-        lines = table(found) if len(self.terms.course.phases) > 1 else []
+        results = phase_results(self.request_log, self.terms)
+        lines = [str(table(results))] if len(self.terms.course.phases) > 1 else []
         if self.terms.shape == RAMP:
-            lines.append(f"knee: {knee(found, self.promised)}")
+            lines.append(f"knee: {knee(results, self.promised)}")
         return lines
 
     def _rows(self) -> Iterator[tuple[str, str]]:

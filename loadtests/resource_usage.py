@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
+from tests.processes import cpu_seconds, resident_bytes
 
 EVERY = 0.1  # seconds
 SETTLED = 0.25  # the share of a run in which a server takes what it will always need
-
-_TICKS = os.sysconf("SC_CLK_TCK")
-_PAGE = os.sysconf("SC_PAGE_SIZE")
-_OWN = slice(11, 13)  # behind the name, which may have spaces: proc(5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +36,10 @@ class Meter:
         """Look once. Who is gone, or just being born, counts with what was seen before."""
         held = 0
         for pid in self.pids():
-            try:
-                computed, pages = _of(pid)
-            except OSError:
-                continue
-            self._first.setdefault(pid, computed)
-            self._last[pid] = computed
-            held += pages * _PAGE
+            if resident := resident_bytes(pid):
+                self._last[pid] = cpu_seconds(pid)
+                self._first.setdefault(pid, self._last[pid])
+                held += resident
         if held:
             self.samples.append(Sample(time.perf_counter(), held))
 
@@ -108,10 +100,3 @@ def watching(*meters: Meter) -> Iterator[None]:
         thread.join()
         for meter in meters:
             meter.look()
-
-
-def _of(pid: int) -> tuple[float, int]:
-    """Return a process's CPU seconds, of all its threads, and its pages in memory."""
-    after_name = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2]
-    pages = Path(f"/proc/{pid}/statm").read_text(encoding="utf-8").split()[1]
-    return sum(map(int, after_name.split()[_OWN])) / _TICKS, int(pages)

@@ -4,25 +4,42 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
 
 import requests
+from tests.engines import engine
 from tests.system.server import Server
 
 from veilcount_aggregator.store import open_store
 from veilcount_shared import Collection
 
-from . import engines, hostile
+from . import hostile
 from .attack_report import attack_problems
-from .device_log import broken, merge_device_log
-from .devices import DeviceLog, DeviceTask
+from .device_log import (
+    DEVICE_LOG,
+    DEVICE_TASK,
+    DeviceLog,
+    DeviceTask,
+    broken,
+    merge_device_log,
+)
 from .environment import Site
 from .faults import FAULTS
 from .generators import GeneratorFailed, GeneratorProcesses, LocustRun
-from .ipc import HEADERS, REPORTS_PATH, Assignment, RequestLog
+from .ipc import (
+    ASSIGNMENT,
+    HEADERS,
+    REPORTS_PATH,
+    Assignment,
+    RequestLog,
+    load,
+    load_request_logs,
+    save,
+)
 from .load_profiles import HERD, Terms, pace
 from .plan import AFTER, RECOVERY_SECONDS, STORE_GROWTH, Plan
 from .population import REPLAYED, QueuedReport, draw, order
@@ -60,16 +77,15 @@ def run(plan: Plan, folder: Path) -> Outcome:
     file = folder / "collections.toml"
     file.write_text(definitions(now.date(), flooded=plan.hostile), encoding="utf-8")
     workload = _draw_workload(plan, now)
-    workload.assignment.save(folder)
-    fails_over = plan.fault == "failover"
-    with engines.made(plan.store, folder, fails_over=fails_over, replicas=plan.replicas) as engine:
-        site = Site(engine, folder, _flags(plan, file), through_proxy=_needs_proxy(plan))
+    save(folder, ASSIGNMENT, workload.assignment)
+    query = f"?replicas={plan.replicas}" if plan.replicas else ""
+    replicas = int(plan.fault == "failover")
+    with engine(plan.store, folder / "store", query, replicas=replicas) as servers:
+        site = Site(servers, folder, _flags(plan, file), through_proxy=_needs_proxy(plan))
         with site:
             costs, window = _load(site, plan, folder, file)
-            request_log, device_log = (
-                _load_request_log(folder),
-                DeviceLog.load(folder) if plan.real else DeviceLog(),
-            )
+            request_log = _load_request_log(folder)
+            device_log = load(folder, DEVICE_LOG) if plan.real else DeviceLog()
             verdicts = merge_device_log(
                 workload.queued_reports,
                 ServerVerdicts.from_request_log(workload.queued_reports, request_log),
@@ -77,16 +93,11 @@ def run(plan: Plan, folder: Path) -> Outcome:
                 workload.collections,
             )
             _settle(site.server, verdicts)
-        store = open_store(engine.url)
-        try:
+        with closing(open_store(servers.url)) as store:
             wrong = store_problems(store, verdicts)
-            wrong += (
-                attack_problems(store, verdicts, hostile.new_pseudonym_limit(plan.devices))
-                if plan.hostile
-                else []
-            )
-        finally:
-            store.close()
+            if plan.hostile:
+                limit = hostile.new_pseudonym_limit(plan.devices)
+                wrong += attack_problems(store, verdicts, limit)
     outcome = Outcome(
         verdicts,
         request_log,
@@ -115,17 +126,14 @@ def _draw_workload(plan: Plan, now: datetime) -> Workload:
     return Workload(
         collections,
         queued_reports,
-        Assignment([each.body for each in queued_reports], sends, terms),
+        Assignment([queued_report.body for queued_report in queued_reports], sends, terms),
     )
 
 
 def _flags(plan: Plan, file: Path) -> tuple[str, ...]:
     flags = ("--collections", str(file), "--workers", str(plan.workers))
-    return (
-        (*flags, "--max-new-pseudonyms", str(hostile.new_pseudonym_limit(plan.devices)))
-        if plan.hostile
-        else flags
-    )
+    limit = ("--max-new-pseudonyms", str(hostile.new_pseudonym_limit(plan.devices)))
+    return flags + limit * plan.hostile
 
 
 # -- sending ---------------------------------------------------------------------------------------
@@ -138,7 +146,7 @@ def _load(site: Site, plan: Plan, folder: Path, file: Path) -> tuple[Costs, Faul
     locust_run = LocustRun(site.url, plan.users, plan.at_most, plan.generators, plan.page, flags)
     with GeneratorProcesses(folder) as processes:
         if plan.real:
-            _device_task(site, plan, file).save(folder)
+            save(folder, DEVICE_TASK, _device_task(site, plan, file))
             processes.ready_devices()
         begun = processes.begin(locust_run)
         with watching(server, store):
@@ -209,7 +217,7 @@ def _reply(server: Server, body: bytes) -> tuple[bytes, int]:
 
 
 def _load_request_log(folder: Path) -> RequestLog:
-    request_log = RequestLog.load(folder)
+    request_log = load_request_logs(folder)
     if not request_log.bodies:
         raise GeneratorFailed("locust sent nothing")
     return request_log
@@ -228,22 +236,16 @@ def _fault_report(
 ) -> FaultReport | None:
     if window is None:
         return None
-    sends = list(
-        zip(
-            request_log.at,
-            request_log.seconds,
-            request_log.answered,
-            request_log.bodies,
-            strict=True,
-        )
-    )
+    log = request_log
+    sends = list(zip(log.at, log.seconds, log.answered, log.bodies, strict=True))
     ends = [(at + took, body) for at, took, answered, body in sends if answered]
     after = [(end, body) for end, body in ends if end > window.over]
     vain = {body for at, _, answered, body in sends if not answered and at < window.over}
     first = min((end for end, _ in after), default=window.over)
     caught_up = max((end for end, body in after if body in vain), default=window.over)
     delivered = max(
-        (each.at + each.took for each in device_log.attempts if each.verdicts), default=None
+        (attempt.at + attempt.took for attempt in device_log.attempts if attempt.verdicts),
+        default=None,
     )
     before, meanwhile = _rates(window, [end for end, _ in ends], min(request_log.at))
     return FaultReport(

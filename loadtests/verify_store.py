@@ -86,7 +86,7 @@ class Answers:
 
 
 def _cells(reports: list[Report]) -> Counter[Cell]:
-    return Counter(Cell(each.period, each.segment) for each in reports)
+    return Counter(Cell(report.period, report.segment) for report in reports)
 
 
 def answers(verdicts: ServerVerdicts) -> list[Answers]:

@@ -71,8 +71,12 @@ def max_likelihood_ratio(distributions: Sequence[Distribution]) -> Fraction:
     A message that one input can send and another cannot has no bound: it fails loudly.
     """
     messages = set().union(*distributions)
-    assert all(messages == set(each) for each in distributions), "an input has a message of its own"
-    return max(_spread(each[message] for each in distributions) for message in messages)
+    assert all(messages == set(distribution) for distribution in distributions), (
+        "an input has a message of its own"
+    )
+    return max(
+        _spread(distribution[message] for distribution in distributions) for message in messages
+    )
 
 
 def _spread(probabilities: Iterable[Fraction]) -> Fraction:

@@ -7,7 +7,8 @@ import socket
 import struct
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 
 HOST = "127.0.0.1"
@@ -40,6 +41,13 @@ class Proxy:
         self._socket = socket.create_server((HOST, 0), backlog=128)
         self.port: int = self._socket.getsockname()[1]
         threading.Thread(target=self._listen, daemon=True).start()
+
+    @contextmanager
+    def in_mood(self, mood: Mood) -> Iterator[None]:
+        """Behave like that meanwhile."""
+        self.mood = mood
+        yield
+        self.mood = Mood.PASS
 
     def close(self) -> None:
         self._open = False

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import secrets
 import socket
-import time
 from contextlib import suppress
 from pathlib import Path
 
 from redis.crc import key_slot
 from redis.exceptions import ConnectionError as NoConnection
 
+from .processes import wait_until
 from .redis_server import HOST, REDIS, PortTaken, RedisServer
 
 SLOTS = 16384
@@ -73,11 +73,7 @@ class RedisCluster:
 
     def wait(self) -> None:
         """Wait until it takes writes."""
-        ends = time.monotonic() + 30
-        while not all(self._agrees(node) for node in self._all):
-            if time.monotonic() > ends:
-                raise TimeoutError("the cluster does not come together")
-            time.sleep(0.05)
+        wait_until(lambda: all(self._agrees(node) for node in self._all), 30)
 
     def grow(self, nodes: int) -> list[RedisServer]:
         """Start more masters and have them known; they have no slots yet."""
@@ -114,18 +110,14 @@ class RedisCluster:
 
     @property
     def _all(self) -> list[RedisServer]:
-        return [*self.nodes, *(each for followers in self.replicas for each in followers)]
+        return [*self.nodes, *(follower for followers in self.replicas for follower in followers)]
 
     def _have_followed(self, node: RedisServer, followers: list[RedisServer]) -> None:
         name = node.ask("CLUSTER", "MYID")
         assert isinstance(name, bytes)
-        for each in followers:
-            each.ask("CLUSTER", "REPLICATE", name.decode())
-        ends = time.monotonic() + 30
-        while node.replicas() < len(followers):
-            if time.monotonic() > ends:
-                raise TimeoutError("a replica does not follow")
-            time.sleep(0.05)
+        for follower in followers:
+            follower.ask("CLUSTER", "REPLICATE", name.decode())
+        wait_until(lambda: node.replicas() >= len(followers), 30)
 
     def _agrees(self, node: RedisServer) -> bool:
         reply = node.ask("CLUSTER", "INFO")

@@ -8,12 +8,14 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import redis
+
+from . import processes
+from .processes import stopped, wait_until
 
 HOST = "127.0.0.1"
 SETTINGS = {"appendonly": "yes", "appendfsync": "always", "save": ""}
@@ -61,6 +63,10 @@ class RedisServer:
         self.start()
 
     @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
     def url(self) -> str:
         login = f":{self.password}@" if self.password else ""
         return f"redis://{login}{HOST}:{self.port}/0"
@@ -81,6 +87,8 @@ class RedisServer:
         self._process.send_signal(signal.SIGKILL)
         self._process.wait()
 
+    close = kill
+
     def freeze(self) -> None:
         """Stop it in its tracks: connections stay, nothing answers."""
         self._process.send_signal(signal.SIGSTOP)
@@ -89,30 +97,24 @@ class RedisServer:
         """Let it go on."""
         self._process.send_signal(signal.SIGCONT)
 
-    @contextmanager
-    def frozen(self) -> Iterator[None]:
-        """Let it stand still for so long."""
-        self.freeze()
-        try:
-            yield
-        finally:
-            self.thaw()
+    def frozen(self) -> AbstractContextManager[None]:
+        """Stop it meanwhile."""
+        return stopped([self.pid])
 
     def follow(self, master: RedisServer, *, through: int = 0) -> None:
         """Become a replica, and wait until it has all; `through` is the port of a proxy."""
         self.ask("CONFIG", "SET", "repl-diskless-load", "swapdb")
         self.ask("REPLICAOF", HOST, str(through or master.port))
-        ends = time.monotonic() + 30
-        while not (self._info("replication")["master_link_status"] == "up" and master.confirms()):
-            if time.monotonic() > ends:
-                raise TimeoutError("the replica does not follow")
-            time.sleep(0.02)
+        wait_until(lambda: self._is_linked() and master.confirms(), 30)
+
+    def _is_linked(self) -> bool:
+        return bool(self.info("replication")["master_link_status"] == "up")
 
     def promote(self) -> None:
         self.ask("REPLICAOF", "NO", "ONE")
 
     def replicas(self) -> int:
-        info = self._info("replication")
+        info = self.info("replication")
         return sum(
             info.get(f"slave{number}", {}).get("state") == "online"
             for number in range(info["connected_slaves"])
@@ -126,19 +128,18 @@ class RedisServer:
 
     def calls_of(self, command: str) -> int:
         """Return how often it was called since the server was started."""
-        found = self._info("commandstats").get(f"cmdstat_{command}", {})
+        found = self.info("commandstats").get(f"cmdstat_{command}", {})
         return int(found.get("calls", 0))
 
     @property
     def rewriting(self) -> bool:
         """Whether its append-only file is being rewritten, or will be next."""
-        info = self._info("persistence")
+        info = self.info("persistence")
         return bool(info["aof_rewrite_in_progress"] or info["aof_rewrite_scheduled"])
 
     def children(self) -> list[int]:
         """Return the processes that write its files in the background."""
-        task = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
-        return [int(child) for child in task.read_text().split()]
+        return processes.children(self.pid)
 
     def ask(self, *command: str | bytes) -> Any:
         with self.connection() as connection:
@@ -147,7 +148,7 @@ class RedisServer:
     def connection(self) -> redis.Redis:
         return redis.Redis(host=HOST, port=self.port, password=self.password, protocol=2)
 
-    def _info(self, section: str) -> Any:
+    def info(self, section: str) -> Any:
         with self.connection() as connection:
             return connection.info(section)
 

@@ -55,7 +55,7 @@ def test_what_is_shared_does_no_io_and_reads_no_clock() -> None:
 
 def in_order(graph: grimp.ImportGraph) -> list[str]:
     """Return the modules in an order in which imports point backward; CycleError without one."""
-    imported = {each: graph.find_modules_directly_imported_by(each) for each in graph.modules}
+    imported = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
     return list(TopologicalSorter(imported).static_order())
 
 

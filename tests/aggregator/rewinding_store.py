@@ -66,18 +66,18 @@ class Rewindable:
         saved = folder / "saved"
         shutil.rmtree(saved, ignore_errors=True)
         saved.mkdir()
-        for each in self._files(folder):
-            _copy(each, saved / each.name)
+        for file in self._files(folder):
+            _copy(file, saved / file.name)
 
     def _files(self, folder: Path) -> list[Path]:
         """Return what an operator puts back: all but what the host has acknowledged."""
-        return [each for each in folder.glob(self.names) if not each.name.endswith(ENDING)]
+        return [path for path in folder.glob(self.names) if not path.name.endswith(ENDING)]
 
     def _put_back(self, folder: Path) -> None:
-        for each in self._files(folder):
-            shutil.rmtree(each) if each.is_dir() else each.unlink()
-        for each in (folder / "saved").iterdir():
-            _copy(each, folder / each.name)
+        for file in self._files(folder):
+            shutil.rmtree(file) if file.is_dir() else file.unlink()
+        for path in (folder / "saved").iterdir():
+            _copy(path, folder / path.name)
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -118,7 +118,7 @@ def test_a_mean_has_the_same_interval_on_every_face(faces: Faces, name: str) -> 
     sheet = csv.DictReader(io.StringIO(faces.api(name, "text/csv")))
     read = Reader(faces.url, faces.key).estimate(name, **faces.query(name))
     headline = mean_headline(msgspec.convert(row, MeanRow))
-    mean, low, high = (figure(each, of_shares=False) for each in ends)
+    mean, low, high = (figure(end, of_shares=False) for end in ends)
 
     assert [
         tuple(float(each[name]) for name in ("number", "low", "high"))
@@ -155,5 +155,5 @@ def test_a_ratio_is_that_of_the_numbers_shown(faces: Faces, name: str) -> None:
     found = re.search(r"needs (\S+) times the people .*? n = (\S+); .*? n = (\S+)\. ", text)
 
     assert found is not None
-    times, curator, local = (each.replace(",", "") for each in found.groups())
+    times, curator, local = (group.replace(",", "") for group in found.groups())
     assert significant(int(local) / int(curator), 2).replace(",", "") == times

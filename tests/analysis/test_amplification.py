@@ -116,9 +116,7 @@ def test_both_bounds_hold_for_every_small_batch(mechanism: Small, most: int) -> 
 
 
 @pytest.mark.parametrize(("mechanism", "most"), SMALL[:5], ids=str)
-def test_the_comparison_would_see_an_epsilon_that_is_understated(
-    mechanism: SubsetSelection, most: int
-) -> None:
+def test_the_comparison_sees_an_understated_epsilon(mechanism: SubsetSelection, most: int) -> None:
     """The blanket of 0.7 epsilon is exceeded by the exact delta of epsilon."""
     weaker, at = with_epsilon(mechanism, LOWER), mechanism.epsilon / 5
     exact = exact_delta(rows_of(mechanism), most, at, [(0, 1)])
@@ -208,9 +206,7 @@ def test_the_blanket_gives_the_known_values(
     weight=st.floats(0.01, 0.99),
     nines=st.integers(1, 6),
 )
-def test_no_coefficient_that_counts_is_left_out(
-    values: list[float], weight: float, nines: int
-) -> None:
+def test_no_relevant_coefficient_is_missing(values: list[float], weight: float, nines: int) -> None:
     """Of a distribution around 0, as all are: most of its reports are not in the blanket."""
     shares = np.array([1 - weight, *(weight / len(values) for _ in values)])
     around = np.array([0.0, *values])

@@ -54,9 +54,7 @@ def test_a_bound_is_wrong_with_probability_alpha_at_most(p: float, alpha: float)
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
 @pytest.mark.parametrize("alpha", [0.001, 0.1])
-def test_the_bound_on_epsilon_is_wrong_with_probability_alpha_at_most(
-    epsilon: float, alpha: float
-) -> None:
+def test_a_bound_on_epsilon_is_wrong_with_alpha_at_most(epsilon: float, alpha: float) -> None:
     hits = np.arange(61)
     p = 1 / (1 + exp(-epsilon))
     weights = np.outer(binom.pmf(hits, 60, p), binom.pmf(hits, 60, p * exp(-epsilon)))
@@ -97,9 +95,7 @@ def test_whole_messages_that_differ_have_different_codes(size: int) -> None:
         (SymbolCount(SymbolGrid(1), 1), [4, 3]),
     ],
 )
-def test_a_reading_is_one_number_of_each_message(
-    reading: MessageFeature, expected: list[int]
-) -> None:
+def test_a_reading_is_a_number_of_a_message(reading: MessageFeature, expected: list[int]) -> None:
     messages = MessageTable.from_messages([b"\1\7", b"\2\1\1"], 3)
 
     assert reading.read(messages).tolist() == expected

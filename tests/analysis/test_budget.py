@@ -158,9 +158,7 @@ def test_spend_is_counted_in_bars_of_at_least_20_pseudonyms(
         ("month", [0, -1, 40], "0 to 12 spent slots"),
     ],
 )
-def test_spend_that_cannot_be_counted_is_refused(
-    unit: str, histogram: list[int], reason: str
-) -> None:
+def test_spend_that_is_no_count_is_refused(unit: str, histogram: list[int], reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         count_spending(make_collection(unit=f'"{unit}"'), histogram)
 
@@ -178,9 +176,7 @@ def test_spend_that_cannot_be_counted_is_refused(
         (1000, "0.5", 365, "51.8"),
     ],
 )
-def test_a_design_of_its_own_gives_the_known_values(
-    k: int, epsilon: str, times: int, expected: str
-) -> None:
+def test_its_own_design_gives_known_values(k: int, epsilon: str, times: int, expected: str) -> None:
     """At delta = 1e-6, to the digits shown."""
     found = specific(select_mechanism(k, epsilon).mechanism, times, DELTA)
 

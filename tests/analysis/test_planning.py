@@ -65,9 +65,6 @@ def width(question: QuestionShape) -> float:
     return 0.02 * question.quantity.width
 
 
-# -- any from the other two ------------------------------------------------------------------------
-
-
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize(("question", "trust"), CASES, ids=str)
 def test_the_error_that_devices_and_epsilon_give_needs_them(
@@ -89,9 +86,7 @@ def test_the_error_that_devices_and_epsilon_give_needs_them(
 @pytest.mark.parametrize(
     ("question", "trust"), [each for each in CASES if each[1] is not TrustModel.SHUFFLED], ids=str
 )
-def test_a_millionth_of_epsilon_or_one_device_less_is_not_enough(
-    question: QuestionShape, trust: TrustModel
-) -> None:
+def test_a_millionth_or_device_less_is_too_few(question: QuestionShape, trust: TrustModel) -> None:
     error = width(question)
     few = plan(question, trust=trust, epsilon=ONE, error=error)
     low = plan(question, trust=trust, devices=20_000, error=error)
@@ -131,8 +126,6 @@ def test_devices_follow_values_trust_arms_and_level() -> None:
     assert abs(needed(arms=2) - 4 * needed()) <= 8
     assert isclose(needed(level=0.99) / needed(), (2.5758 / 1.96) ** 2, rel_tol=1e-3)
 
-
-# -- open strings and features ---------------------------------------------------------------------
 
 STRINGS = yes_or_no(values=None, candidates=10**6)
 FEATURES = yes_or_no(values=None, features=3)
@@ -198,38 +191,6 @@ def test_correlations_and_moments_are_as_wide_as_planned() -> None:
     assert planned.error.rmse < np.sqrt(means.variances).max() < planned.population.rmse
 
 
-@pytest.mark.parametrize(
-    ("question", "more", "field"),
-    [
-        (STRINGS, {"error": 0.01}, "error"),
-        (STRINGS, {"epsilon": ONE, "trust": TrustModel.CENTRAL}, "trust"),
-        (FEATURES, {"share": 0.01}, "share"),
-        (FEATURES, {"epsilon": ONE, "trust": TrustModel.CENTRAL}, "trust"),
-    ],
-)
-def test_what_strings_and_features_do_not_have_is_refused(
-    question: QuestionShape, more: dict[str, Any], field: str
-) -> None:
-    with pytest.raises(QueryError) as refused:
-        plan(question, devices=1000, **more)
-
-    assert refused.value.field == field
-
-
-@pytest.mark.parametrize(
-    ("key", "value"), [("candidates", 0), ("features", 1), ("features", 99), ("arms", 2)]
-)
-def test_a_question_of_strings_or_features_has_its_bounds(key: str, value: int) -> None:
-    kind = {"features": 3} if key == "arms" else {}
-    with pytest.raises(QueryError) as refused:
-        yes_or_no(values=None, **{**kind, key: value})
-
-    assert refused.value.field == key
-
-
-# -- what comes with it ----------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def planned() -> PlanResult:
     """Ten values in 30 days, 100,000 devices, epsilon 1."""
@@ -237,20 +198,17 @@ def planned() -> PlanResult:
 
 
 def test_the_sentence_states_what_one_and_all_answers_reveal(planned: PlanResult) -> None:
-    """Rounded up, so that "at most" is true: .7311 and .99613."""
-    assert planned.sentence == (
-        "someone who sees one answer guesses a yes/no right at most 73.2 %; all 30 of them, 99.7 %"
-    )
-    assert planned.guess_one == guessing_probability(ONE, 1)
-    assert planned.guess_all == guessing_probability(ONE, 30)
-
-
-def test_of_one_answer_the_sentence_is_shorter() -> None:
+    """Rounded up, so that "at most" is true: .7311 and .99613. Of one answer it is shorter."""
     local, central = (
         plan(yes_or_no(unit=Unit.USER), trust=trust, devices=1000, epsilon=ONE).sentence
         for trust in (TrustModel.LOCAL, TrustModel.CENTRAL)
     )
 
+    assert planned.sentence == (
+        "someone who sees one answer guesses a yes/no right at most 73.2 %; all 30 of them, 99.7 %"
+    )
+    assert planned.guess_one == guessing_probability(ONE, 1)
+    assert planned.guess_all == guessing_probability(ONE, 30)
     assert local.endswith("at most 73.2 %")
     assert central.endswith("at most 73.2 % (the curator sees the truth)")
     assert "sees one release" in central
@@ -290,14 +248,9 @@ def test_headroom_of_numbers_is_what_their_messages_decode_to(question: Question
         assert isclose(local.push, 0.02 * float(max(MeanMechanism.for_epsilon(ONE).decoded)))
 
 
-def test_a_plan_states_the_cost_of_all_periods_and_the_population_s_error(
-    planned: PlanResult,
-) -> None:
+def test_a_plan_states_the_cost_of_all_periods_and_its_sampling_error(planned: PlanResult) -> None:
     assert planned.composition == compose_answers(select_mechanism(10, 1).mechanism, 30)
     assert planned.population.half_width > planned.error.half_width
-
-
-# -- the definition to paste -----------------------------------------------------------------------
 
 
 def pasted(question: QuestionShape, planned: PlanResult) -> Collection:
@@ -307,9 +260,7 @@ def pasted(question: QuestionShape, planned: PlanResult) -> Collection:
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize(("question", "trust"), CASES, ids=str)
-def test_the_definition_gives_the_planned_numbers(
-    question: QuestionShape, trust: TrustModel
-) -> None:
+def test_the_definition_gives_planned_numbers(question: QuestionShape, trust: TrustModel) -> None:
     planned = plan(question, trust=trust, devices=20_000, error=width(question))
     collection = pasted(question, planned)
     quantity, each = kind_of(collection).quantity, 20_000 // question.arms
@@ -340,9 +291,6 @@ def test_a_campaign_has_the_planned_periods_from_any_day_on(unit: Unit, start: d
     assert collection.start == start
 
 
-# -- what is refused -------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("key", "more"),
     [
@@ -361,6 +309,10 @@ def test_a_campaign_has_the_planned_periods_from_any_day_on(unit: Unit, start: d
         ("fakes", {"fakes": ONE}),
         ("unit", {"unit": "month"}),
         ("measure", {"measure": "mean"}),
+        ("candidates", {"values": None, "candidates": 0}),
+        ("features", {"values": None, "features": 1}),
+        ("features", {"values": None, "features": 99}),
+        ("arms", {"values": None, "features": 3, "arms": 2}),
     ],
 )
 def test_a_question_nobody_could_ask_is_refused(key: str, more: dict[str, object]) -> None:
@@ -392,6 +344,10 @@ TWO = "exactly two of devices, epsilon and error"
         (HALVES, CURATED, "give integers"),
         (LARGE, CURATED, "give integers"),
         (QUESTIONS[-1], CURATED, "a curator sums"),
+        (STRINGS, {"devices": 1000, "error": 0.01}, "error = .* give a share"),
+        (FEATURES, {"devices": 1000, "share": 0.01}, "share = .* an error"),
+        (STRINGS, CURATED, "no query of candidates"),
+        (FEATURES, CURATED, "no query of features"),
     ],
 )
 def test_numbers_from_which_no_plan_can_be_made_are_refused(
@@ -402,31 +358,27 @@ def test_numbers_from_which_no_plan_can_be_made_are_refused(
 
 
 @pytest.mark.parametrize(
-    ("values", "epsilon", "shown"),
-    [(4, 1, "the least possible"), (1_000_000, 6, "24.4 % above the least possible")],
+    ("question", "trust", "epsilon", "shown"),
+    [
+        (yes_or_no(values=4), TrustModel.LOCAL, 1, "the least possible"),
+        (yes_or_no(values=1_000_000), TrustModel.LOCAL, 6, "24.4 % above the least possible"),
+        (QUESTIONS[4], TrustModel.LOCAL, 1, None),
+        (yes_or_no(values=4), TrustModel.CENTRAL, 1, None),
+    ],
+    ids=["few values", "many values", "a mean has none stated", "a curator has none stated"],
 )
-def test_a_plan_states_how_far_its_variance_is_from_the_least(
-    values: int, epsilon: int, shown: str
+def test_a_plan_states_its_excess_over_the_least(
+    question: QuestionShape, trust: TrustModel, epsilon: int, shown: str | None
 ) -> None:
-    planned = plan(yes_or_no(values=values), devices=10**6, epsilon=Fraction(epsilon))
+    excess = plan(question, trust=trust, devices=10**6, epsilon=Fraction(epsilon)).excess
 
-    assert planned.excess is not None
-    assert number_format.excess(planned.excess) == shown
-
-
-def test_of_a_mean_and_of_a_curator_no_least_variance_is_stated() -> None:
-    mean = plan(QUESTIONS[4], devices=1000, epsilon=ONE)
-    curated = plan(yes_or_no(values=4), trust=TrustModel.CENTRAL, devices=1000, epsilon=ONE)
-
-    assert mean.excess is curated.excess is None
+    assert (None if excess is None else number_format.excess(excess)) == shown
 
 
 @pytest.mark.parametrize(
     ("periods", "best"), [(12, None), (52, None), (85, None), (86, 1), (365, 1), (1024, 1)]
 )
-def test_a_plan_names_what_errs_least_at_one_epsilon_for_all_periods(
-    periods: int, best: int | None
-) -> None:
+def test_a_plan_names_what_errs_least_for_all_periods(periods: int, best: int | None) -> None:
     """One answer up to 85 periods, whatever epsilon is; then a trend of one change."""
     question = QuestionShape(start=START, values=2, unit=Unit.DAY, periods=periods)
     for epsilon in (Fraction(1), Fraction(4)):

@@ -183,8 +183,6 @@ def test_so_many_devices_are_rounded_up_as_the_chance_says() -> None:
         assert abs(found - many * share) < 5 * (many * share * (1 - share)) ** 0.5
 
 
-# -- messages --------------------------------------------------------------------------------------
-
 MEAN = of_number(0, 100)
 CENTRAL = {"epsilon": None, "model": '"central"', "budget": 1}
 AGES = make_collection(boolean=None, range="[0, 100]", **CENTRAL)
@@ -215,9 +213,7 @@ def inputs_of(which: Collection, devices: int) -> Ints:
 
 
 @pytest.mark.parametrize("which", SENDERS.values(), ids=SENDERS)
-def test_simulated_messages_are_those_of_devices_and_tallies_have_them_all(
-    which: Collection,
-) -> None:
+def test_simulated_messages_are_as_of_devices_and_tallies_have_all(which: Collection) -> None:
     sent = inputs_of(which, 500)
     rows = simulate_messages(which, sent, rng())
     messages = [which.unpack(row.tobytes()) for row in rows]
@@ -270,9 +266,7 @@ def test_a_curators_numbers_are_whole() -> None:
         ([0], [10**9], "0 to 999,999,999"),
     ],
 )
-def test_a_population_is_a_count_of_devices(
-    inputs: list[int], devices: list[int], reason: str
-) -> None:
+def test_a_population_counts_devices(inputs: list[int], devices: list[int], reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         Population(np.array(inputs), np.array(devices))
 

@@ -139,9 +139,7 @@ def test_all_rows_share_adjacency_unit_and_one_contribution(shown: TrustComparis
     assert errors[3] < errors[4] < errors[0]  # of one release
 
 
-def test_a_shuffler_gives_a_smaller_epsilon_or_lets_devices_answer_louder(
-    shown: TrustComparison,
-) -> None:
+def test_a_shuffler_shrinks_epsilon_or_lets_devices_be_louder(shown: TrustComparison) -> None:
     """(epsilon, delta) of the batch; whoever sees one report alone still has epsilon 1."""
     _, same, louder, *_ = shown.lines
     bound = amplified(select_mechanism(2, 1).mechanism, 10**4, same.delta)
@@ -216,9 +214,7 @@ def test_equal_error_takes_so_many_devices(shown: TrustComparison) -> None:
 
 
 @pytest.mark.parametrize("values", [None, list(range(500))])
-def test_gaussian_noise_is_smaller_where_many_releases_share_a_budget(
-    values: list[int] | None,
-) -> None:
+def test_gaussian_noise_is_smaller_for_many_releases(values: list[int] | None) -> None:
     """Its error grows with the root of the releases, that of Laplace noise in proportion."""
     quantity = kind_of(make_collection(boolean=None, values=values or [0, 1])).quantity
     laplace, gaussian = quantity.curator(ONE).deviation, quantity.gaussian_curator(ONE, DELTA)
@@ -265,9 +261,7 @@ def test_numbers_are_contrasted_too(measure: str) -> None:
 
 
 @pytest.mark.parametrize(("adjacency", "epsilon"), [("substitute", 1), ("add-remove", 2)])
-def test_a_central_collection_is_contrasted_at_its_substitution_epsilon(
-    adjacency: str, epsilon: int
-) -> None:
+def test_a_central_collection_is_contrasted_by_substitution(adjacency: str, epsilon: int) -> None:
     central, local = (
         contrasted(make_collection(**keys), 10).lines[0].cohort
         for keys in (
@@ -323,9 +317,7 @@ def test_running_totals_err_as_simulated_and_by_the_strategy_that_errs_least() -
         {"unit": '"day"', "until": "2030-01-01"},
     ],
 )
-def test_one_period_a_number_or_too_many_periods_have_no_running_total(
-    changes: dict[str, str | None],
-) -> None:
+def test_these_periods_and_numbers_have_no_running_total(changes: dict[str, str | None]) -> None:
     collection = make_collection(**{"from": "2026-01-01", "until": "2027-01-01"} | changes)
 
     assert contrasted(collection, 1000).over_time is None

@@ -249,7 +249,7 @@ class Browser:
 
     def expect_complaint(self, words: str) -> None:
         """Wait for a complaint, and forget it."""
-        self.wait_for(lambda: any(words in each for each in self.complaints()))
+        self.wait_for(lambda: any(words in complaint for complaint in self.complaints()))
         self._heard.clear()
         self._urls.clear()
 
@@ -278,7 +278,7 @@ def _is_bad(entry: dict[str, Any]) -> bool:
 def _requests(entries: Sequence[dict[str, Any]]) -> list[str]:
     events = [json.loads(entry["message"])["message"] for entry in entries]
     return [
-        each["params"]["request"]["url"]
-        for each in events
-        if each["method"] == "Network.requestWillBeSent"
+        event["params"]["request"]["url"]
+        for event in events
+        if event["method"] == "Network.requestWillBeSent"
     ]

@@ -88,13 +88,13 @@ def test_segments_days_and_definitions_are_compared_with_the_keyboard(browser: B
 
     assert "points" in browser.text(".verdict .headline")
     assert len(browser.all("#differences .mark .whisker")) == 3
-    assert [each.split()[0] for each in browser.texts("tbody th")] == ["light", "dark", "system"]
-    assert all(" to " in each for each in browser.texts("tbody td:nth-child(5)"))
+    assert [text.split()[0] for text in browser.texts("tbody th")] == ["light", "dark", "system"]
+    assert all(" to " in text for text in browser.texts("tbody td:nth-child(5)"))
     Select(browser.find("#a")).select_by_value("arm:B")
     Select(browser.find("#b")).select_by_value("arm:A")
     browser.await_page(lambda: browser.find("#values").send_keys("light,dark", Keys.ENTER))
     assert "a=arm%3AB" in browser.path
-    assert [each.split()[0] for each in browser.texts("tbody th")] == ["light", "dark"]
+    assert [text.split()[0] for text in browser.texts("tbody th")] == ["light", "dark"]
     assert "B: arm A" in browser.text(".facts")
 
     browser.follow(browser.all(".choice a")[1])

@@ -14,7 +14,7 @@ CITED = re.compile(r"\[[A-Z][^\]]+ (19|20)\d\d[^\]]*\]\.$")
 def all_claims() -> list[Claim]:
     for theme in THEMES:
         theme_module(theme)
-    return [each for theme in THEMES for each in CLAIMS[theme]]
+    return [claim for theme in THEMES for claim in CLAIMS[theme]]
 
 
 def test_the_page_is_what_the_tests_declare() -> None:

@@ -52,8 +52,8 @@ def test_a_scale_in_floats_is_rounded_up(
     numbers = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
     requests = [(moved, Fraction(part, 10)) for moved in (1, 2, 3) for part in range(1, 20)]
     delivered = [
-        Fraction(dp.m.make_laplace(*numbers, scale=stated(*each)).map(each[0])) <= each[1]
-        for each in requests
+        Fraction(dp.m.make_laplace(*numbers, scale=stated(*request)).map(request[0])) <= request[1]
+        for request in requests
     ]
 
     assert all(delivered) == holds

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from bench.scale import BASE, COSTS, DAY, DEPLOYMENT, FLEETS, GRACE, HOUR, Fleet, Needs, lines
-from bench.scaling_fit import Power
+from bench.scaling import Power
 
 from veilcount_analysis.series.series import Series
 from veilcount_shared import parse_collections

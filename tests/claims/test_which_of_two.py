@@ -50,7 +50,7 @@ def success(question: PricedQuery, one: int, other: int, answers: int) -> float:
     counters = [np.zeros(question.collection.inputs, np.int64) for _ in range(2)]
     counters[0][one], counters[1][other] = answers, answers
     scales = [part.scale for part in part_noise(question)]
-    true = [true_values(question, each) for each in counters]
+    true = [true_values(question, counter) for counter in counters]
     shifts = [
         (x - y, scale)
         for a, b, scale in zip(*true, scales, strict=True)

@@ -48,6 +48,11 @@ def one_collection(name: str, **keys: object) -> dict[str, Collection]:
 
 def file(app: str = "acme", /, **tables: Mapping[str, object]) -> dict[str, Collection]:
     """Return collections as a file of them would be read."""
+    return parse_collections(definitions_text(app, **tables), lambda _: [])
+
+
+def definitions_text(app: str = "acme", /, **tables: Mapping[str, object]) -> str:
+    """Return a file of definitions; what a table leaves out is a yes or no of each day."""
     defaults = {"question": "?", "epsilon": 1, "unit": "day", **DATES}
     lines = [f'app = "{app}"']
     for name, own in tables.items():
@@ -58,7 +63,7 @@ def file(app: str = "acme", /, **tables: Mapping[str, object]) -> dict[str, Coll
             del keys["epsilon"]
         lines.append(f"[{name}]")
         lines += [f"{key} = {each if key in DATES else _toml(each)}" for key, each in keys.items()]
-    return parse_collections("\n".join(lines), lambda _: [])
+    return "\n".join([*lines, ""])
 
 
 def _toml(value: object) -> str:

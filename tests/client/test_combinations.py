@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
-from uuid import UUID
 
 import pytest
 import redis as redis_client
 
-from veilcount_aggregator.store import open_store
 from veilcount_client.integrations.pages import PrivacyPages
-from veilcount_client.recording.person_id import person_name
 from veilcount_client.session import Session
 from veilcount_client.state import ConsentDecision, HeldValue, Resumption, StateError, file_checks
 from veilcount_client.state.factory import open_state
 from veilcount_client.state.sqlite import SqliteState
 from veilcount_client.state.sqlite_database import FILE
-from veilcount_issuer.ledger import IssuanceLedger, SlotRequest
 from veilcount_shared.verdict import Verdict
 
 from .device_fixtures import HOUR, Device, at, file, one_collection
@@ -64,19 +59,6 @@ def test_a_no_that_cannot_be_stored_holds_and_nothing_leaves_before_it_is(
     assert unstored == (False, [])
     assert device.client.consented is False
     assert device.wire.attempts == []
-
-
-def test_a_name_whose_text_raises_is_no_crash(tmp_path: Path) -> None:
-    device = Device(tmp_path, one_collection("it"))
-    with in_production():
-        device.client.record(RaisingText(), True)  # type: ignore[arg-type] # the mistake
-
-    assert device.wire.attempts == []
-
-
-class RaisingText:
-    def __str__(self) -> str:
-        raise RuntimeError("bang")
 
 
 # -- a decision in another process does not reach what a process holds --------------------------
@@ -127,49 +109,33 @@ def test_no_engine_holds_or_commits_what_the_consent_does_not_cover(state: Any) 
 # -- a No by name, and earlier forms of the question --------------------------------------------
 
 
-def test_a_no_by_name_stops_what_is_on_its_way_of_an_earlier_form(tmp_path: Path) -> None:
-    device = Device(tmp_path, file(a={}, b={}))
-    device.client.record("a", True)
-    device.work()
-    device.stop()
-    device.start(file(a={"epsilon": 0.5}, b={}))
-    device.client.consent(False, only=["a"])
-    device.run_until(at(2))
-
-    assert device.wire.reports == []
-
-
-def test_a_no_by_name_holds_when_an_earlier_form_comes_back(tmp_path: Path) -> None:
-    old, new = file(a={}, b={}), file(a={"epsilon": 0.5}, b={})
+@pytest.mark.parametrize(
+    ("later", "options"),
+    [({"epsilon": 0.5}, {}), ({}, {"ceiling": 30})],
+    ids=["changed", "refused"],
+)
+def test_a_no_by_name_stops_what_is_on_its_way_of_an_earlier_form(
+    tmp_path: Path, later: dict[str, object], options: dict[str, object]
+) -> None:
+    """Of a question that is refused now as well, and when the earlier form comes back."""
+    old = file(a={}, b={})
     device = Device(tmp_path, old)
-    device.stop()
-    device.start(new)
-    device.client.consent(False, only=["a"])
-    device.stop()
-    device.start(old)
-    device.record("a")
-    device.run_until(at(2))
-
-    assert device.wire.reports == []
-
-
-def test_a_question_that_is_refused_now_can_be_declined(tmp_path: Path) -> None:
-    """And what waits of it leaves no more."""
-    both = file(a={}, b={})
-    device = Device(tmp_path, both)
+    original = dict(device.options)
     device.client.record("b", True)
     device.work()
     device.stop()
-    device.options["ceiling"] = 30
-    device.start(both)
+    device.options |= options
+    device.start(file(a={}, b=later))
     with in_production():
         device.client.consent(False, only=["b"])
     device.run_until(at(2))
+    device.stop()
+    device.options = original
+    device.start(old)
+    device.record("b")
+    device.run_until(at(4))
 
     assert device.wire.reports == []
-
-
-# -- a record from before the yes ---------------------------------------------------------------
 
 
 def test_what_was_recorded_before_the_yes_is_no_answer(tmp_path: Path) -> None:
@@ -183,9 +149,6 @@ def test_what_was_recorded_before_the_yes_is_no_answer(tmp_path: Path) -> None:
     assert device.state.sent(device.client._session.consents.key("id 1")) == []
 
 
-# -- the consent page and a question that is not accepted ---------------------------------------
-
-
 def test_a_yes_on_the_page_is_stored_although_tokens_have_no_issuer(tmp_path: Path) -> None:
     """Once Django's users, for one: with persons=True no token collection is accepted."""
     tokens = SigningIssuer(lambda: 0.0).of(answers=29)["it"]
@@ -195,9 +158,6 @@ def test_a_yes_on_the_page_is_stored_although_tokens_have_no_issuer(tmp_path: Pa
     pages = PrivacyPages(lambda: device.client)
 
     assert (pages.decide(person, f"yes {pages._digest()}"), person.consented) == (0, True)
-
-
-# -- the page's yes is to what the page showed --------------------------------------------------
 
 
 def test_a_yes_covers_no_question_that_the_form_did_not_show(tmp_path: Path) -> None:
@@ -228,25 +188,15 @@ def decide_meanwhile(device: Device, other: Callable[[], None]) -> Any:
     return patch.object(state, "consent", consent)
 
 
-def test_of_two_refusals_at_once_none_is_lost(tmp_path: Path) -> None:
+@pytest.mark.parametrize("other", [["a"], None], ids=["by name", "to everything"])
+def test_of_two_refusals_at_once_none_is_lost(tmp_path: Path, other: list[str] | None) -> None:
     device = Device(tmp_path, file(a={}, b={}, c={}))
-    other = second(device)
-    with decide_meanwhile(device, lambda: other.client.consent(False, only=["a"])):
+    process = second(device)
+    with decide_meanwhile(device, lambda: process.client.consent(False, only=other)):
         device.client.consent(False, only=["b"])
 
     assert device.client.unasked() == []
-
-
-def test_a_refusal_by_name_does_not_undo_a_no_to_everything(tmp_path: Path) -> None:
-    device = Device(tmp_path, file(a={}, b={}))
-    other = second(device)
-    with decide_meanwhile(device, lambda: other.client.consent(False)):
-        device.client.consent(False, only=["a"])
-
-    assert device.state.person(device.key).consented is False
-
-
-# -- one person, two processes ------------------------------------------------------------------
+    assert device.client.consented is (other is not None)
 
 
 def test_a_consent_reaches_the_other_processes_of_one_person(tmp_path: Path) -> None:
@@ -258,9 +208,6 @@ def test_a_consent_reaches_the_other_processes_of_one_person(tmp_path: Path) -> 
 
     assert (other.client.must_ask, other.client.consented) == (False, True)
     assert device.state.sent(device.key) != []
-
-
-# -- tokens that arrive after forget() ----------------------------------------------------------
 
 
 def test_tokens_that_come_after_forget_are_not_kept(tmp_path: Path) -> None:
@@ -278,9 +225,6 @@ def test_tokens_that_come_after_forget_are_not_kept(tmp_path: Path) -> None:
     assert isinstance(device.state, SqliteState)
     with device.state._reading() as database:
         assert database.execute("select count(*) from token").fetchone() == (0,)
-
-
-# -- a reply to what was forgotten --------------------------------------------------------------
 
 
 def test_the_closing_of_a_forgotten_row_does_not_silence_the_next_one(tmp_path: Path) -> None:
@@ -303,9 +247,6 @@ def test_the_closing_of_a_forgotten_row_does_not_silence_the_next_one(tmp_path: 
     assert len(device.wire.counted) == 4
 
 
-# -- a move that another process has found -----------------------------------------------------
-
-
 def test_a_process_that_was_running_learns_of_the_move(tmp_path: Path) -> None:
     device = Device(tmp_path, one_collection("it", unit="month", until="2027-06-01"))
     file_checks.write_mark(file_checks.mark_path(tmp_path / FILE), 10_000)  # a restored file
@@ -325,29 +266,6 @@ def test_a_huge_number_is_no_crash(tmp_path: Path) -> None:
 
     device.client.person(10**5000).record("it", True)
 
-
-@pytest.mark.parametrize("only", [1, True, object()])
-def test_an_only_that_is_no_list_is_no_crash(tmp_path: Path, only: Any) -> None:
-    device = Device(tmp_path, one_collection("it"), consent=None)
-    with in_production():
-        device.client.consent(True, only=only)
-
-    assert device.client.consented is None
-
-
-@pytest.mark.parametrize(
-    "spelling",
-    ["00112233445566778899aabbccddeeff", "{00112233-4455-6677-8899-aabbccddeeff}",
-     "urn:uuid:00112233-4455-6677-8899-aabbccddeeff", b"00112233445566778899AABBCCDDEEFF"],
-)  # fmt: skip
-def test_any_spelling_of_a_uuid_is_one_person(spelling: Any) -> None:
-    """`person()` promises any spelling; databases without uuids keep them as 32 digits."""
-    is_same = person_name(spelling) == str(UUID("00112233-4455-6677-8899-aabbccddeeff"))
-
-    assert is_same
-
-
-# -- a definition that is gone for an hour, where presence is hidden ---------------------------
 
 HIDDEN = {"presence": "hidden", "linkage": "collection"}
 
@@ -383,21 +301,13 @@ def test_who_recorded_before_a_definition_was_gone_is_as_present_as_who_did_not(
     assert periods[0] == periods[1]
 
 
-# -- instants that fall together ---------------------------------------------------------------
-
-
-def test_who_consents_just_before_midnight_does_not_send_everything_at_once(
-    tmp_path: Path,
-) -> None:
+def test_who_consents_before_midnight_does_not_send_all_at_once(tmp_path: Path) -> None:
     names = {f"q{i}": HIDDEN for i in range(12)}
-    device = Device(tmp_path, file(**names), clock=at(0, 23, 3570))
+    device = Device(tmp_path, file(**names), clock=at(0, 23, 3570), person="midnight")
     device.run_until(at(0, 24, 3600))
     left = sorted(each.instant for each in device.wire.arrivals)
 
     assert len(left) < 4  # of twelve, in the hour after midnight
-
-
-# -- a clock that was ahead at the consent -----------------------------------------------------
 
 
 def test_a_clock_that_was_ahead_at_the_consent_loses_no_question_for_ever(
@@ -417,20 +327,6 @@ def test_a_clock_that_was_ahead_at_the_consent_loses_no_question_for_ever(
     assert device.wire.reports != [], device.client.explain("it")
 
 
-# -- what is said of a question that was declined by name --------------------------------------
-
-
-def test_of_a_declined_question_nobody_says_ask_again(tmp_path: Path) -> None:
-    device = Device(tmp_path, file(a={}, b={}))
-    device.client.consent(False, only=["a"])
-
-    assert not device.client.must_ask
-    assert "ask again" not in str(device.client.explain("a"))
-
-
-# -- a moved state and tokens ------------------------------------------------------------------
-
-
 def test_a_moved_state_does_not_promise_answers_whose_tokens_are_spent(tmp_path: Path) -> None:
     clock_issuer = SigningIssuer(lambda: at(0, 9))
     device = Device(tmp_path / "a", clock_issuer.of(answers=29), issuer=clock_issuer)
@@ -447,9 +343,6 @@ def test_a_moved_state_does_not_promise_answers_whose_tokens_are_spent(tmp_path:
     explained = str(device.client.explain("it"))
 
     assert device.wire.reports or "all is well" not in explained, explained
-
-
-# -- a numbered file that is taken away --------------------------------------------------------
 
 
 def test_a_mended_first_file_answers_no_period_that_the_second_answered(tmp_path: Path) -> None:
@@ -475,9 +368,6 @@ def test_a_mended_first_file_answers_no_period_that_the_second_answered(tmp_path
     assert len(periods) == len(set(periods))
 
 
-# -- a rename that was refused once ------------------------------------------------------------
-
-
 def test_a_refused_rename_in_between_keeps_the_lineage(tmp_path: Path) -> None:
     device = Device(tmp_path, file(a={}), ceiling=100, daily_ceiling=9)
     device.client.consent(False, only=["a"])
@@ -487,9 +377,6 @@ def test_a_refused_rename_in_between_keeps_the_lineage(tmp_path: Path) -> None:
     device.start(file(c={"replaces": "b"}))
 
     assert device.client.unasked() == []
-
-
-# -- a Redis that was emptied ------------------------------------------------------------------
 
 
 def test_an_emptied_redis_bars_begun_periods_as_a_damaged_file_does(frail: Any) -> None:
@@ -504,32 +391,6 @@ def test_an_emptied_redis_bars_begun_periods_as_a_damaged_file_does(frail: Any) 
     state.close()
 
     assert barred > 0
-
-
-# -- an account that is erased while its period is counted -------------------------------------
-
-
-def test_an_account_that_is_erased_meanwhile_is_counted_all_the_same(tmp_path: Path) -> None:
-    """Its record changes its name between the list of names and the look at the records."""
-    with closing(open_store(f"sqlite:///{tmp_path / 'store.db'}", make=True)) as store:
-        collection = one_collection("it")["it"]
-        ledger = IssuanceLedger(store, b"s" * 32)
-        ledger.record("an account", collection, [SlotRequest(3, b"blinded")], 0)
-        listed = store.record_keys
-
-        def record_keys(kind: str) -> Any:
-            names = listed(kind)
-            with patch.object(store, "record_keys", listed):
-                ledger.erase("an account", collection.fingerprint)
-            return names
-
-        with patch.object(store, "record_keys", record_keys):
-            counted = ledger.accounts(collection.fingerprint)
-
-    assert counted == {3: 1}
-
-
-# -- what one decision costs where many have decided -------------------------------------------
 
 
 def test_a_decision_reads_no_other_person(tmp_path: Path) -> None:

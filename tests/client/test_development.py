@@ -47,9 +47,7 @@ def developing(transport: RecordingTransport, definitions: Definitions = FILE) -
     return client
 
 
-def test_every_record_is_sent_at_once_under_a_pseudonym_of_its_own(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_every_record_is_sent_at_once_and_alone(caplog: pytest.LogCaptureFixture) -> None:
     """Nothing is frozen and no cap is reached; the verdict is logged, and never a value."""
     transport = RecordingTransport()
     with caplog.at_level(logging.INFO, "veilcount"), developing(transport) as client:
@@ -74,9 +72,7 @@ def test_a_record_is_sent_whomever_the_draw_selects_and_whatever_the_period_take
     assert len(transport.reports) == 20
 
 
-def test_a_campaign_that_has_not_begun_is_named_in_the_log(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_campaign_not_yet_begun_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     later = RARELY.replace("2026-09-01", "2026-12-24")
     with developing(RecordingTransport(), parse_collections(later, lambda _: ())):
         pass

@@ -76,9 +76,7 @@ def test_a_value_that_is_not_listed_raises_in_tests(
 
 
 @pytest.mark.parametrize(("name", "value"), LISTED)
-def test_what_the_definition_has_raises_nowhere(
-    veilcount: ClientHarness, name: str, value: object
-) -> None:
+def test_a_listed_value_never_raises(veilcount: ClientHarness, name: str, value: object) -> None:
     """A number beyond its range counts as its end, and what is not listed as `other`."""
     veilcount.client(COLLECTIONS).record(name, value)
 
@@ -124,9 +122,7 @@ def test_production_names_the_cause_of_a_wrong_segment_and_not_its_value(
     assert "closest" not in caplog.text
 
 
-def test_strict_names_neither_a_persons_value_nor_one_like_it(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_strict_names_no_value_of_persons(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     client = Client(
         NOBODY, collections=COLLECTIONS, state_dir=tmp_path, strict=True, threaded=False
     )
@@ -137,9 +133,7 @@ def test_strict_names_neither_a_persons_value_nor_one_like_it(
     assert caplog.text == ""
 
 
-def test_development_warns_once_for_each_collection(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_development_warns_once_each(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """With the listed value that was meant, perhaps; the value itself is not shown."""
     with closing(developing(tmp_path)) as client, caplog.at_level(logging.WARNING):
         for value in ("drak", "lihgt", "dark"):

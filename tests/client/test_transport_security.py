@@ -91,9 +91,7 @@ def test_a_transport_of_the_apps_own_needs_no_address(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("key", [None, "key"])
-def test_the_doctor_reports_it_and_sends_nobody_the_key(
-    key: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_doctor_sends_nobody_the_key(key: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a key it looks further."""
     probed: list[str] = []
 

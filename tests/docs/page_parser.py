@@ -86,7 +86,7 @@ def _pieces(lines: list[str]) -> Iterator[Step]:
         number += 1
         if fence := _FENCE.fullmatch(line):
             end = _end(lines, number, fence["indent"])
-            inside = [each.removeprefix(fence["indent"]) for each in lines[number:end]]
+            inside = [line.removeprefix(fence["indent"]) for line in lines[number:end]]
             yield Block(fence["language"], "\n".join(inside) + "\n", number + 1)
             number = end + 1
         elif line.lstrip().startswith("<!--"):

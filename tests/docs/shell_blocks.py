@@ -65,8 +65,8 @@ def commands(block: Block) -> Iterator[Command]:
         return
     if not text.startswith(PROMPT):
         raise Unreadable(f"line {block.line}: a console begins with `{PROMPT}`")
-    for each in re.split(rf"^{re.escape(PROMPT)}", text, flags=re.MULTILINE)[1:]:
-        line, _, prints = each.partition("\n")
+    for part in re.split(rf"^{re.escape(PROMPT)}", text, flags=re.MULTILINE)[1:]:
+        line, _, prints = part.partition("\n")
         yield Command(line, block.line, prints)
 
 

@@ -51,7 +51,7 @@ def test_a_page_points_at_what_is_there_and_names_its_files(page: Path) -> None:
     seen = HIDDEN.sub("", page.read_text(encoding="utf-8"))
 
     assert list(broken(page)) == []
-    assert [each.file for each in blocks(page) if each.file not in seen] == []
+    assert [block.file for block in blocks(page) if block.file not in seen] == []
 
 
 def test_what_is_not_run_is_listed_with_its_reason() -> None:

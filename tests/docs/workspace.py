@@ -70,8 +70,8 @@ class Place:
             text = text.replace(REDIS, self._redis().url)
         if self.issuer:
             text = text.replace(ISSUER, self.issuer.url)
-        for each in FOLDERS:
-            text = text.replace(each, f"{self.folder}{each}")
+        for folder in FOLDERS:
+            text = text.replace(folder, f"{self.folder}{folder}")
         return _KEY.sub(lambda found: self._key(found[1]), text)
 
     def there(self, text: str) -> str:

@@ -183,9 +183,7 @@ def test_without_an_account_nothing_is_read(issuance: Issuance) -> None:
     assert problem(issuance.post({"requests": wanted}, headers)) == "no-account", "expired"
 
 
-def test_guesses_and_an_account_that_asks_without_end_are_slowed_down(
-    definitions: Any, store: Any
-) -> None:
+def test_guesses_and_endless_requests_are_slowed_down(definitions: Any, store: Any) -> None:
     issuance = Issuance.begun(definitions, store, rate=1)
     wanted = issuance.requests(issuance.slots([0])) * 128
     replies = [issuance.ask("alice", wanted) for _ in range(9)]

@@ -14,6 +14,7 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 from threading import Barrier
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
@@ -115,6 +116,25 @@ def test_accounts_and_collections_share_nothing(
 
     assert len(keys) == len(set(keys)) == 5
     assert len({content for each in records for content in each.values()}) == 3
+
+
+def test_an_account_that_is_erased_meanwhile_is_counted_all_the_same(
+    ledger: IssuanceLedger, store: Store, theme: Collection
+) -> None:
+    """Its record changes its name between the list of names and the look at the records."""
+    ledger.record("an account", theme, [SlotRequest(3, b"blinded")], 0)
+    listed = store.record_keys
+
+    def record_keys(kind: str) -> list[str]:
+        names = [*listed(kind)]
+        with patch.object(store, "record_keys", listed):
+            ledger.erase("an account", theme.fingerprint)
+        return names
+
+    with patch.object(store, "record_keys", record_keys):
+        counted = ledger.accounts(theme.fingerprint)
+
+    assert counted == {3: 1}
 
 
 def test_threads_that_race_for_the_last_place(url: str, theme: Collection) -> None:

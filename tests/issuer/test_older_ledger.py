@@ -74,9 +74,7 @@ def test_published_numbers_that_are_imported_accept_no_ledger(restored: Issuance
     assert ask_again(restored) == 503
 
 
-def test_a_store_that_is_newer_than_its_keys_issues_nothing_until_it_is_accepted(
-    definitions: Path, empty: Empty
-) -> None:
+def test_a_store_newer_than_its_keys_issues_nothing(definitions: Path, empty: Empty) -> None:
     """Its ledger was lost, or is on another host; keys that are made again change nothing."""
     url = empty()
     with closing(open_store(url, make=True)) as store:
@@ -147,9 +145,7 @@ def test_a_file_that_is_put_back_by_hand_issues_nothing(definitions: Path, tmp_p
         assert ask_again(issuance) == 200
 
 
-def test_a_redis_that_is_put_back_issues_nothing_after_a_restart(
-    definitions: Path, tmp_path: Path
-) -> None:
+def test_a_redis_that_is_put_back_issues_nothing(definitions: Path, tmp_path: Path) -> None:
     """The folder of the keys knows; planted: an issuer without it issues a second token."""
     copytree(definitions.parent, tmp_path / "issuer")
     definitions = tmp_path / "issuer" / "collections.toml"

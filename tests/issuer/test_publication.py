@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager, nullcontext
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -102,12 +102,7 @@ def test_the_earlier_clock_decides_when_a_number_is_final(
     assert problem(campaign.ask("account 2", [request])) == "period-begun"
 
 
-# -- what is signed and what is counted ------------------------------------------------------------
-
-
-def test_a_host_with_a_slow_clock_signs_nothing_for_a_published_period(
-    campaign: Issuance,
-) -> None:
+def test_a_slow_clock_signs_nothing_for_a_published_period(campaign: Issuance) -> None:
     """Another host has published it: refused before anything is recorded."""
     campaign.now = BEGIN
     campaign.issuer.publish()
@@ -121,8 +116,14 @@ def test_a_host_with_a_slow_clock_signs_nothing_for_a_published_period(
     assert campaign.ask("late", requests[1:]).status_code == 200
 
 
-def request_in_flight(campaign: Issuance, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Publish period 0 after a request was checked and before it is recorded; return its status."""
+@pytest.mark.parametrize("again", [True, False], ids=["as it is", "planted: looked at once"])
+def test_what_was_not_counted_is_not_signed(
+    campaign: Issuance, monkeypatch: pytest.MonkeyPatch, *, again: bool
+) -> None:
+    """Period 0 is published after a request was checked and before it is recorded.
+
+    An issuer that does not look again signs for an account that was not counted.
+    """
     record, requests = IssuanceLedger.record, campaign.requests(campaign.slots([0], 7))
 
     def late(*arguments: object) -> None:
@@ -130,29 +131,12 @@ def request_in_flight(campaign: Issuance, monkeypatch: pytest.MonkeyPatch) -> in
         campaign.issuer.publish()
         record(*arguments)  # type: ignore[arg-type]
 
-    with monkeypatch.context() as patched:
-        patched.setattr(IssuanceLedger, "record", late)
-        return campaign.ask("in flight", requests).status_code
-
-
-def test_what_was_not_counted_is_not_signed(
-    campaign: Issuance, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert request_in_flight(campaign, monkeypatch) == 409
+    monkeypatch.setattr(IssuanceLedger, "record", late)
+    if not again:
+        monkeypatch.setattr(Issuer, "_refuse_begun", lambda *_: None)
+    assert campaign.ask("in flight", requests).status_code == (409 if again else 200)
     assert published(campaign) == [1]
 
-
-def test_an_issuer_that_does_not_look_again_is_caught(
-    campaign: Issuance, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Planted: only the check before the ledger. It signs for an account that was not counted."""
-    monkeypatch.setattr(Issuer, "_refuse_begun", lambda *_: None)
-
-    assert request_in_flight(campaign, monkeypatch) == 200
-    assert published(campaign) == [1]
-
-
-# -- kills and races -------------------------------------------------------------------------------
 
 KILLED = """
 import os, signal, sys
@@ -199,9 +183,7 @@ def opened(store: Store, definitions: Path) -> Publication:
 
 
 @pytest.mark.parametrize("steps", [0, 1, 4, 5, 7])
-def test_a_killed_process_leaves_what_another_goes_on_from(
-    url: str, definitions: Path, steps: int
-) -> None:
+def test_another_process_goes_on_from_a_killed_one(url: str, definitions: Path, steps: int) -> None:
     """Four marks and four lines are written, each durable; kill -9 before the next."""
     command = [sys.executable, "-c", KILLED, url, str(definitions), str(steps)]
     environ = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
@@ -244,44 +226,38 @@ def overtaken(url: str, definitions: Path, monkeypatch: pytest.MonkeyPatch) -> I
         yield slower.file(theme.fingerprint)
 
 
+@pytest.mark.parametrize("over", [False, True], ids=["as it is", "planted: written over"])
 def test_of_two_workers_that_publish_one_line_a_period_stands(
-    url: str, definitions: Path, monkeypatch: pytest.MonkeyPatch
+    url: str, definitions: Path, monkeypatch: pytest.MonkeyPatch, *, over: bool
 ) -> None:
-    first, second = overtaken(url, definitions, monkeypatch)
+    """A worker that writes whatever is there changes the published file."""
+    with writing_over() if over else nullcontext():
+        first, second = overtaken(url, definitions, monkeypatch)
 
-    assert first == second
+    assert (first == second) is not over
     assert first.count(b"\n") == PERIODS
 
 
-def test_a_line_that_is_written_over_is_caught(
-    url: str, definitions: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Planted: a worker that writes whatever is there. The published file changes."""
+@contextmanager
+def writing_over() -> Iterator[None]:
+    """Plant a worker that knows no later line, and replaces what is stored."""
 
     def append(own: Publication, collection: object, period: int, accounts: int) -> None:
-        before = publication.read_lines
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(
-                publication, "read_lines", lambda *arguments: before(*arguments)[:period]
-            )
+            patched.setattr(publication, "read_lines", lambda *those: lines(*those)[:period])
             patched.setattr(Publication, "_change", write_over)
             original(own, collection, period, accounts)  # type: ignore[arg-type]
 
-    original = Publication._append
+    original, lines = Publication._append, publication.read_lines
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Publication, "_append", append)
-        first, second = overtaken(url, definitions, monkeypatch)
-
-    assert first != second
+        yield
 
 
 def write_over(own: Publication, fingerprint: str, period: int, line: bytes, _: object) -> bool:
     kind, name = publication.KIND + fingerprint, publication._name(period)
     before = own.store.records_at(kind, [name]).get(name)
     return own.store.change_record(Record(kind, name, line), before)
-
-
-# -- restored and new stores -----------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -306,13 +282,15 @@ def names(issuance: Issuance) -> dict[str, str]:
     return {each.fingerprint: name for name, each in issuance.collections.items()}
 
 
-def test_a_restored_store_publishes_nothing_until_its_lines_are_back(
-    restored: Issuance, tmp_path: Path
-) -> None:
+def test_a_restored_store_waits_for_its_lines(restored: Issuance, tmp_path: Path) -> None:
     """The file goes on from what was published; that the ledger is older is reported."""
     with pytest.raises(StoreUnfit, match="restored, and may lack published lines: import"):
         restored.issuer.publish()
     assert published(restored) == []
+    assert findings(restored) == [
+        f"{name}: the store was restored, and may lack published lines"
+        for name in ("theme", "crash")
+    ]
     metrics = restored.web.get("/metrics").text
     assert f'unpublished_periods{{fingerprint="{restored.theme.fingerprint}"}} 2\n' in metrics
     own = restored.issuer._publication
@@ -322,7 +300,8 @@ def test_a_restored_store_publishes_nothing_until_its_lines_are_back(
     restored.issuer.publish()
 
     assert published(restored) == [2, 3, 0]
-    assert [text.partition(": ")[2] for text in restored.issuer.contradictions()] == [
+    assert findings(restored) == list(restored.issuer.contradictions())
+    assert [text.partition(": ")[2] for text in findings(restored)] == [
         "period 0 was published with 2 accounts, and the ledger has 1",
         "period 1 was published with 3 accounts, and the ledger has 2",
     ]
@@ -347,24 +326,6 @@ def test_doctor_names_periods_without_a_number(campaign: Issuance) -> None:
     assert findings(campaign) == []
 
 
-def test_doctor_names_a_restored_store_and_an_older_ledger(
-    restored: Issuance, tmp_path: Path
-) -> None:
-    assert findings(restored) == [
-        f"{name}: the store was restored, and may lack published lines"
-        for name in ("theme", "crash")
-    ]
-    own = restored.issuer._publication
-    own.import_lines(tmp_path / "published", names(restored))
-    own.resume(restored.collections.values())
-    restored.issuer.publish()
-
-    assert [text.partition(",")[0] for text in findings(restored)] == [
-        f"theme: period {period} was published with {accounts} accounts"
-        for period, accounts in ((0, 2), (1, 3))
-    ]
-
-
 def test_an_issuer_that_publishes_from_an_older_ledger_is_caught(
     restored: Issuance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -384,9 +345,7 @@ def test_an_issuer_that_publishes_from_an_older_ledger_is_caught(
     assert restored.issuer.issued_numbers(restored.theme.fingerprint) == second
 
 
-def test_a_new_store_publishes_nothing_for_a_campaign_that_has_begun(
-    issuance: Issuance,
-) -> None:
+def test_a_new_store_publishes_nothing_of_a_begun_campaign(issuance: Issuance) -> None:
     """Its ledger is empty, and what was published from another store stands."""
     issuance.now = BEGIN
     with pytest.raises(StoreUnfit, match="periods had begun before the issuer ran with this"):
@@ -395,9 +354,7 @@ def test_a_new_store_publishes_nothing_for_a_campaign_that_has_begun(
     assert published(issuance) == []
 
 
-def test_one_collection_that_may_lack_lines_keeps_no_other_from_publishing(
-    campaign: Issuance,
-) -> None:
+def test_one_collection_without_lines_keeps_no_other_from_publishing(campaign: Issuance) -> None:
     campaign.store.change_record(
         Record(publication.COMPLETE, campaign.collections["crash"].fingerprint, None), b""
     )
@@ -408,16 +365,14 @@ def test_one_collection_that_may_lack_lines_keeps_no_other_from_publishing(
     assert published(campaign) == [1]
 
 
-# -- afterwards ------------------------------------------------------------------------------------
-
-
 def test_numbers_outlive_the_ledger_and_the_keys(
     campaign: Issuance, definitions: Path, tmp_path: Path
 ) -> None:
     """The ledger goes once all of its numbers are published, and no sooner."""
     fingerprint = campaign.theme.fingerprint
     vault = FolderVault(tmp_path / "vault", make=True)
-    vault.add(dict(_entries(definitions)))
+    original = FolderVault(definitions.parent / "keys")
+    vault.add({name: original.read(name) or b"" for name in original.names()})
     issuer = Issuer.open([definitions], campaign.store, vault, lambda: campaign.now)
     campaign.now = BEGIN + 10 * WEEK
     issuer.retire()
@@ -431,9 +386,7 @@ def test_numbers_outlive_the_ledger_and_the_keys(
     assert list(issuer.contradictions()) == []
 
 
-def test_an_account_that_is_erased_leaves_no_name_and_every_number(
-    campaign: Issuance, definitions: Path
-) -> None:
+def test_an_erased_account_leaves_only_its_numbers(campaign: Issuance, definitions: Path) -> None:
     """Published or to be published; and doctor finds no contradiction."""
     campaign.issuer.publish()
     ledger, fingerprint = campaign.issuer._ledger, campaign.theme.fingerprint
@@ -446,9 +399,3 @@ def test_an_account_that_is_erased_leaves_no_name_and_every_number(
     assert results == [True, False]
     assert ledger.accounts(fingerprint) == before
     assert findings(campaign) == []
-
-
-def _entries(definitions: Path) -> Iterator[tuple[str, bytes]]:
-    original = FolderVault(definitions.parent / "keys")
-    for name in original.names():
-        yield name, original.read(name) or b""

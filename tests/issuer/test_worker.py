@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 from contextlib import closing
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
@@ -26,28 +26,17 @@ from veilcount_issuer.worker import IssuerSettings, IssuerWorker
 from veilcount_serving.errors import SettingsError
 from veilcount_serving.structured_logging import configure_logging
 
+from ..client.device_fixtures import definitions_text
 from .issuer_fixtures import NOON, Issuance, declare_whole, problem, set_up
-
-#: a campaign that the real clock, which a worker goes by, is in
-FILE = """\
-app = "acme-editor"
-[theme]
-question = "Which theme is active?"
-values = ["light", "dark"]
-epsilon = 1
-unit = "month"
-answers = 1
-from = {year}-01-01
-until = {next}-01-01
-linkage = "token"
-"""
 
 
 @pytest.fixture
 def settings(tmp_path: Path) -> IssuerSettings:
     today = datetime.now(UTC).date()
     definitions = tmp_path / "collections.toml"
-    definitions.write_text(FILE.format(year=today.year, next=today.year + 1))
+    year = {"from": date(today.year, 1, 1), "until": date(today.year + 1, 1, 1)}
+    theme = {"unit": "month", "answers": 1, "linkage": "token", **year}
+    definitions.write_text(definitions_text(theme=theme))
     set_up(definitions, FolderVault(tmp_path / "keys", make=True), today)
     account_key = create_account_key(tmp_path / "account.key", ed25519=False)
     url = f"sqlite:///{tmp_path}/issuer.db"

@@ -154,7 +154,7 @@ def test_collections_may_share_the_cohorts_of_one_draw() -> None:
     cohort = BOOLEAN + 'cohort = {{draw = "spring", of = 3, number = {}}}'
     text = definition_file(cohort.format(0)).replace("[q]", "[p]")
     text += definition_file(cohort.format(2)).replace('app = "acme"', "")
-    cohorts = [each.cohort for each in parse_collections(text, no_values_file).values()]
+    cohorts = [collection.cohort for collection in parse_collections(text, no_values_file).values()]
 
     assert [cohort and cohort.number for cohort in cohorts] == [0, 2]
 

@@ -161,6 +161,6 @@ def test_two_ways_to_write_the_same_are_one_series(lines: str, same: str) -> Non
 
 def test_labels_that_look_alike_are_different_series() -> None:
     values = ("[1, 2]", "[2, 1]", '["1", "2"]', '["1,2", "3"]', '["1", "2", "3"]', '["1", "2,3"]')
-    prints = {parse_definition(f"values = {each}").fingerprint for each in values}
+    prints = {parse_definition(f"values = {value}").fingerprint for value in values}
 
     assert len(prints) == len(values)

@@ -167,7 +167,9 @@ def test_every_message_is_a_statement_of_some_definition() -> None:
         )
     ]
     keys = {part.title for shown in notices for part in shown.parts}
-    keys |= {each.key for shown in notices for part in shown.parts for each in part.statements}
+    keys |= {
+        statement.key for shown in notices for part in shown.parts for statement in part.statements
+    }
 
     assert keys == MESSAGES.keys()
 
@@ -209,6 +211,8 @@ def test_a_message_has_only_the_words_of_its_statement() -> None:
     """Every word in braces is filled in, for every definition."""
     for collection in COLLECTIONS.values():
         for part in notice(collection, relay="Ada").parts:
-            for each in part.statements:
-                names = {name for _, name, _, _ in Formatter().parse(MESSAGES[each.key]) if name}
-                assert names <= each.values.keys()
+            for statement in part.statements:
+                names = {
+                    name for _, name, _, _ in Formatter().parse(MESSAGES[statement.key]) if name
+                }
+                assert names <= statement.values.keys()

@@ -42,8 +42,10 @@ DEFAULT_EPSILONS = [EPSILONS[0], ONE, EPSILONS[-1]]  # --full takes all
 every_epsilon = pytest.mark.parametrize(
     "epsilon",
     [
-        pytest.param(each, marks=() if each in DEFAULT_EPSILONS else pytest.mark.full, id=str(each))
-        for each in EPSILONS
+        pytest.param(
+            epsilon, marks=() if epsilon in DEFAULT_EPSILONS else pytest.mark.full, id=str(epsilon)
+        )
+        for epsilon in EPSILONS
     ],
 )
 

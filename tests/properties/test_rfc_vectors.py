@@ -106,7 +106,9 @@ def test_hpke_base_setup(setup: Setup) -> None:
     assert hpke.decapsulate(receiver, enc, setup.aead, INFO) == sender
     found = sender.key.hex(), sender.nonce.hex(), sender.exporter.hex()
     assert found == (setup.key, setup.base_nonce, setup.exporter)
-    assert [sender.export(each, 32).hex() for each in EXPORTER_CONTEXTS] == [*setup.exported]
+    assert [
+        sender.export(exporter_context, 32).hex() for exporter_context in EXPORTER_CONTEXTS
+    ] == [*setup.exported]
     assert body(sender.seal(PLAIN)) == body(hexed(setup.ciphertexts[0]))
     for sequence, ciphertext in zip(SEQUENCES, setup.ciphertexts, strict=True):
         nonce = (int(setup.base_nonce, 16) ^ sequence).to_bytes(12, "big")  # section 5.2
@@ -134,7 +136,9 @@ def test_another_implementation_computes_the_same_numbers(setup: Setup) -> None:
 
     assert enc.hex() == setup.enc
     assert suite.kem.decap(enc, receiver).hex() == setup.shared
-    assert [sender.export(each, 32).hex() for each in EXPORTER_CONTEXTS] == [*setup.exported]
+    assert [
+        sender.export(exporter_context, 32).hex() for exporter_context in EXPORTER_CONTEXTS
+    ] == [*setup.exported]
     wanted = dict(zip(SEQUENCES, setup.ciphertexts, strict=True))
     for sequence in range(max(SEQUENCES) + 1):
         sealed = sender.seal(PLAIN, aad=b"Count-%d" % sequence)

@@ -145,7 +145,10 @@ COHORTS = [replace(MONTHLY, cohort=Cohort("spring", 3, number)) for number in ra
 
 def selected(*collections: Collection) -> list[tuple[bool, ...]]:
     """Return for each person which of the collections select them."""
-    return [tuple(schedule.is_selected(secret, each) for each in collections) for secret in SECRETS]
+    return [
+        tuple(schedule.is_selected(secret, collection) for collection in collections)
+        for secret in SECRETS
+    ]
 
 
 def test_a_person_is_selected_by_exactly_one_cohort_of_a_draw_for_all_its_collections() -> None:
@@ -159,7 +162,7 @@ def test_a_person_is_selected_by_exactly_one_cohort_of_a_draw_for_all_its_collec
 def test_the_draw_between_twins_is_the_one_of_the_protocol_and_outlives_a_redefinition() -> None:
     """Its purpose is `twin`, the app and both names, sorted: else both could select a person."""
     sources = [schedule.SecretRandomSource(one, "twin", "acme", "far", "near") for one in SECRETS]
-    near = [each.below(2) == 1 for each in sources]
+    near = [source.below(2) == 1 for source in sources]
     changed = replace(NEAR, epsilon=Fraction(2), question="Is it still?")
 
     assert selected(NEAR, changed, FAR) == [(each, each, not each) for each in near]

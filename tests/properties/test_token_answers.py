@@ -35,7 +35,7 @@ def test_the_days_of_consent_are_those_of_a_device(keys: dict[str, object]) -> N
         consenting = replace(person, coverage=coverage)
         periods = range(collection.periods)
 
-        assert sum(is_answering(consenting, collection, each) for each in periods) == remaining
+        assert sum(is_answering(consenting, collection, period) for period in periods) == remaining
     assert remaining == 0
 
 

@@ -222,7 +222,7 @@ def test_a_definition_has_the_keys_that_a_state_needs() -> None:
 def test_what_does_not_go_with_a_state_is_named_with_the_fix(line: str, message: str) -> None:
     key = line.split(" =", maxsplit=1)[0]
     replaced = {"changes": "changes = 3", "values": "boolean = true"}.get(key, "")
-    lines = "\n".join(each for each in TREND.splitlines() if each != replaced)
+    lines = "\n".join(line for line in TREND.splitlines() if line != replaced)
     with pytest.raises(DefinitionError, match=re.escape(message)):
         parse_definition(f"{lines}\n{line}")
 

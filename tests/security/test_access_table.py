@@ -129,9 +129,6 @@ def _kept(guarded_app: Guarded) -> Iterator[tuple[str, object]]:
         yield kind, dict(guarded_app.deployment.aggregator.store.records(kind))
 
 
-# -- that nothing was forgotten --------------------------------------------------------------------
-
-
 def test_every_served_endpoint_is_in_the_access_table(guarded: Guarded) -> None:
     """A new endpoint fails here until its access is stated."""
     assert sorted(map(str, DECIDED)) == sorted(served(guarded.deployment.app))
@@ -211,9 +208,7 @@ def test_a_session_alone_sends_no_form(guarded: Guarded, endpoint: AccessRule) -
 
 
 @pytest.mark.parametrize("endpoint", of_kind(Kind.FORM), ids=str)
-def test_a_form_that_is_open_to_all_is_short_and_of_a_page_of_ours(
-    guarded: Guarded, endpoint: AccessRule
-) -> None:
+def test_an_open_form_is_short_and_of_our_page(guarded: Guarded, endpoint: AccessRule) -> None:
     """Else another site could log a browser in as somebody, or out; or fill disk and memory."""
     body = f"key={guarded.keys[Role.ADMIN]}&link=x".encode()
     cookies = ("", "veilcount=made-up", Role.ADMIN)
@@ -231,9 +226,7 @@ def test_a_form_that_is_open_to_all_is_short_and_of_a_page_of_ours(
 
 
 @pytest.mark.parametrize("endpoint", DECIDED, ids=str)
-def test_every_response_forbids_caching_framing_sniffing_and_referrers(
-    guarded: Guarded, endpoint: AccessRule
-) -> None:
+def test_every_response_has_the_security_headers(guarded: Guarded, endpoint: AccessRule) -> None:
     """For each endpoint: a success, a refusal, a method not allowed, a path below it."""
     path, key = place_of(endpoint), guarded.keys[endpoint.role or Role.ADMIN]
     replies = [

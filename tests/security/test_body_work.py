@@ -22,6 +22,7 @@ from veilcount_aggregator.service import Aggregator
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import open_store
 from veilcount_aggregator.store.sql import intake as sqlite_intake
+from veilcount_aggregator.store.sqlite.store import SqliteStore
 from veilcount_client.delivery.body_packing import pack
 from veilcount_shared import Collection
 from veilcount_shared.report import KEYLESS_BODY_PSEUDONYMS, MAX_REPORTS, Batch
@@ -33,7 +34,8 @@ from .hostile_bodies import Body, define, makers, report
 DEFINITIONS = 20
 #: calls of functions, over those of a device's request; unknown series of all widths have 8.6
 MOST_TIMES = 10
-FORGED = [f"forged tokens, {number}" for number in ("a thousand pseudonyms", "one pseudonym")]
+Counted = tuple[Any, str, Callable[..., int]]
+Plant = tuple[Any, str, Any]
 
 
 @dataclass(frozen=True)
@@ -71,9 +73,7 @@ def test_no_body_makes_a_worker_do_much_more_than_a_device_does(intake: Intake) 
     assert not exceeding(intake)
 
 
-def test_a_search_for_the_place_among_all_reports_is_noticed(
-    intake: Intake, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_search_among_all_is_noticed(intake: Intake, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted."""
     monkeypatch.setattr(decode, "EXPLAINED_REPORTS", MAX_REPORTS)
 
@@ -88,124 +88,66 @@ def exceeding(intake: Intake) -> set[str]:
     return {name for name, make in intake.makers.items() if work(intake, make()) > most}
 
 
-def verified(intake: Intake, name: str, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Return how many signatures a body has verified."""
-    checked = []
+#: what is counted: where, of which function, and what one call of it counts for
+SIGNATURES: Counted = (token_check, "_is_valid", lambda *_: 1)
+ROWS: Counted = (sqlite_intake._Rows, "_look_up", lambda _, __, wanted: len(wanted))
+CHECKS: Counted = (pipeline, "check_reports", lambda _, columns: len(columns))
+SERIES: Counted = (
+    SqliteStore,
+    "commit",
+    lambda _, batches, __: len({batch.series.fingerprint for batch in batches}),
+)
 
-    def check(*arguments: Any) -> bool:
-        checked.append(arguments)
-        return False
+THOUSAND, ALL = "a thousand reports", "a thousand reports, all definitions"
+LONE, MANY = "forged tokens, one pseudonym", "forged tokens, a thousand pseudonyms"
+NO_LIMIT: Plant = (pipeline, "within_limit", lambda *_: None)
+NO_ROWS: Plant = (
+    body_limit,
+    "_rows",
+    lambda group: np.zeros(group.reports, body_limit._ROW),
+)
+REPEATS = -(-MAX_REPORTS // (DEFINITIONS * KEYLESS_BODY_PSEUDONYMS))
 
-    monkeypatch.setattr(token_check, "_is_valid", check)
-    assert not isinstance(intake.take(intake.makers[name]()), Exception)
-    return len(checked)
-
-
-@pytest.mark.parametrize("name", FORGED)
-def test_no_body_has_more_signatures_verified_than_its_limit_of_pseudonyms(
-    intake: Intake, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without a device key: each is dearer than all other checks of its report."""
-    assert verified(intake, name, monkeypatch) == KEYLESS_BODY_PSEUDONYMS
-
-
-@pytest.mark.parametrize("name", FORGED)
-def test_a_limit_that_comes_after_the_signatures_is_noticed(
-    intake: Intake, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Planted."""
-    monkeypatch.setattr(pipeline, "within_limit", lambda *_: None)
-
-    assert verified(intake, name, monkeypatch) == 1_000
-
-
-def test_a_limit_that_counts_pseudonyms_alone_is_noticed(
-    intake: Intake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Planted: a thousand tokens may name one."""
-    monkeypatch.setattr(body_limit, "_rows", lambda group: np.zeros(group.reports, body_limit._ROW))
-
-    assert verified(intake, "forged tokens, one pseudonym", monkeypatch) == 1_000
+#: what a body makes of what is counted, and what the same count sees where something is planted
+COUNTS: dict[str, tuple[Counted, str, int, list[Plant]]] = {
+    "signatures, of one pseudonym": (
+        SIGNATURES, LONE, KEYLESS_BODY_PSEUDONYMS, [NO_LIMIT, NO_ROWS],
+    ),
+    "signatures, of a thousand": (SIGNATURES, MANY, KEYLESS_BODY_PSEUDONYMS, [NO_LIMIT]),
+    "rows that are looked up": (ROWS, THOUSAND, 1, [(sqlite_intake, "unique_rows", list)]),
+    "reports that are checked": (CHECKS, ALL, REPEATS * KEYLESS_BODY_PSEUDONYMS, [NO_LIMIT]),
+    "series that are written": (SERIES, ALL, KEYLESS_BODY_PSEUDONYMS, []),
+}  # fmt: skip
 
 
-def test_a_body_writes_no_more_series_than_its_limit_of_pseudonyms(
-    intake: Intake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of its thousand reports, of sixteen pseudonyms in each of twenty definitions."""
-    committed: list[int] = []
-    commit = intake.aggregator.store.commit
+def count(intake: Intake, counted: Counted, name: str, *plants: Plant) -> int:
+    """Return what a body makes of what is counted."""
+    owner, function, weight = counted
+    original, found = getattr(owner, function), list[int]()
 
-    def counting(batches: Any, counts: Any) -> Any:
-        committed.append(len({batch.series.fingerprint for batch in batches}))
-        return commit(batches, counts)
+    def counting(*arguments: Any) -> Any:
+        found.append(weight(*arguments))
+        return original(*arguments)
 
-    monkeypatch.setattr(intake.aggregator.store, "commit", counting)
-    intake.take(intake.makers["a thousand reports, all definitions"]())
-
-    assert committed == [KEYLESS_BODY_PSEUDONYMS]
-
-
-def looked_up(intake: Intake, name: str, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Return how many rows a body has the store look up at once."""
-    rows = []
-    look_up = sqlite_intake._Rows._look_up
-
-    def counting(self: Any, epoch: int, wanted: list[bytes]) -> None:
-        rows.extend(wanted)
-        look_up(self, epoch, wanted)
-
-    monkeypatch.setattr(sqlite_intake._Rows, "_look_up", counting)
-    intake.take(intake.makers[name]())
-    return len(rows)
+    with pytest.MonkeyPatch.context() as patches:
+        for plant in plants:
+            patches.setattr(*plant)
+        patches.setattr(owner, function, counting)
+        assert not isinstance(intake.take(intake.makers[name]()), Exception)
+    return sum(found)
 
 
-def test_a_row_that_a_body_repeats_is_looked_up_once(
-    intake: Intake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert looked_up(intake, "a thousand reports", monkeypatch) == 1
+@pytest.mark.parametrize("case", COUNTS)
+def test_a_body_costs_what_its_limit_of_pseudonyms_allows(intake: Intake, case: str) -> None:
+    """Of its thousand reports; planted, a limit that comes late or counts less: of all of them."""
+    counted, name, most, plants = COUNTS[case]
+
+    assert count(intake, counted, name) == most
+    for plant in plants:
+        assert count(intake, counted, name, plant) == MAX_REPORTS
 
 
-def test_a_look_up_for_each_report_is_noticed(
-    intake: Intake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Planted."""
-    monkeypatch.setattr(sqlite_intake, "unique_rows", list)
-
-    assert looked_up(intake, "a thousand reports", monkeypatch) == MAX_REPORTS
-
-
-def checked(intake: Intake, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Return how many reports of a body that names every definition are checked."""
-    sizes = []
-    check = pipeline.check_reports
-
-    def counting(series: Any, columns: Any) -> Any:
-        sizes.append(len(columns))
-        return check(series, columns)
-
-    monkeypatch.setattr(pipeline, "check_reports", counting)
-    intake.take(intake.makers["a thousand reports, all definitions"]())
-    return sum(sizes)
-
-
-def test_excess_reports_of_a_body_are_not_checked(
-    intake: Intake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    repeats = -(-MAX_REPORTS // (DEFINITIONS * KEYLESS_BODY_PSEUDONYMS))
-
-    assert checked(intake, monkeypatch) == repeats * KEYLESS_BODY_PSEUDONYMS
-
-
-def test_a_check_of_all_reports_is_noticed(intake: Intake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Planted."""
-    monkeypatch.setattr(pipeline, "within_limit", lambda *_: None)
-
-    assert checked(intake, monkeypatch) == MAX_REPORTS
-
-
-def test_a_group_writes_the_rows_of_all_its_series_at_once(
-    intake: Intake, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_group_writes_all_rows_at_once(intake: Intake, monkeypatch: pytest.MonkeyPatch) -> None:
     """One statement for sixteen series, as for one."""
     statements: list[str] = []
     commit_group = sqlite_intake.commit_group
@@ -217,6 +159,6 @@ def test_a_group_writes_the_rows_of_all_its_series_at_once(
         return verdicts
 
     monkeypatch.setattr(sqlite_intake, "commit_group", tracing)
-    intake.take(intake.makers["a thousand reports, all definitions"]())
+    intake.take(intake.makers[ALL]())
 
     assert sum(each.startswith("insert into ledger") for each in statements) == 1

@@ -59,9 +59,7 @@ def size_of(made: Deployment) -> int:
     return sum(each.stat().st_size for each in file.parent.glob(f"{file.name}*"))
 
 
-def test_a_flood_of_pseudonyms_stops_at_the_limit_of_a_period_and_then_adds_nothing(
-    small: Deployment,
-) -> None:
+def test_a_flood_of_pseudonyms_stops_at_the_limit_of_a_period(small: Deployment) -> None:
     """A row for each pseudonym that there is room for, and no more, as the engine says.
 
     Whoever was there before is counted still; other collections, later periods are not full.

@@ -123,8 +123,6 @@ def test_no_header_makes_a_device_wait_longer_than_an_hour_or_by_a_time_of_its_o
     assert {backoff.retry_after(each, START) for each in WAITS} <= public
 
 
-# -- what a reply costs ----------------------------------------------------------------------------
-
 MOST_BYTES = 2 << 20  # of the answer that is read; of a bomb nothing more
 
 
@@ -161,8 +159,6 @@ def test_a_long_reply_takes_no_memory(behaviour: Behaviour, kind: type[Outcome])
     assert most < MOST_BYTES
 
 
-# -- the whole client ------------------------------------------------------------------------------
-
 HOSTILE: dict[str, Behaviour] = {
     "resets": resetting,
     "loses the reply": server_fixtures.dropping,
@@ -185,9 +181,7 @@ HOSTILE: dict[str, Behaviour] = {
 @pytest.mark.parametrize(
     "seed", [1, *(pytest.param(each, marks=pytest.mark.full) for each in (2, 3))]
 )
-def test_whatever_a_server_does_each_answer_is_counted_once_and_never_drawn_again(
-    seed: int, tmp_path: Path
-) -> None:
+def test_whatever_a_server_does_each_answer_counts_once(seed: int, tmp_path: Path) -> None:
     """Every request repeats the bytes before it; at the first right reply all is settled."""
     order = random.Random(seed).sample(list(HOSTILE.values()), len(HOSTILE))
     clock = SettableClock(NOW)

@@ -80,8 +80,6 @@ def test_no_key_has_a_label_that_a_terminal_obeys(deployed: Deployment) -> None:
             deployed.key(Role.ANALYST, label)
 
 
-# -- spreadsheets ----------------------------------------------------------------------------------
-
 FORMULAS = ["=1+1", "+cmd|' /C calc'!A0", "-2+3+cmd|' /C calc'!A0", "@SUM(1,1)", '=LINK("//x")']
 TERMS = 'epsilon = 1\nunit = "day"\nfrom = 2026-12-01\nuntil = 2026-12-31'
 SHEET = f"""
@@ -110,9 +108,7 @@ def cells(deployment: Deployment, name: str) -> Iterator[list[dict[str, str]]]:
         yield list(csv.DictReader(io.StringIO(text, newline="")))
 
 
-def test_no_cell_of_a_file_is_run_by_a_spreadsheet_and_numbers_stay_numbers(
-    deployed: Deployment,
-) -> None:
+def test_no_cell_is_run_by_a_spreadsheet_and_numbers_stay(deployed: Deployment) -> None:
     """A name that begins as a formula stands behind an apostrophe, and is whole."""
     deployed.push(SHEET)
     quoted = {f"'{each}" for each in FORMULAS}

@@ -23,6 +23,7 @@ from veilcount_aggregator.store import open_store
 from veilcount_shared.wire import BINARY_TYPE, JSON_TYPE, MAX_BODY
 
 from ..aggregator.intake.test_decode import HOSTILE
+from ..processes import status
 from ..system.server import HOST, Server
 from ..system.test_serving import KNOWN, body, collection, counted, send
 
@@ -186,9 +187,6 @@ def test_a_request_of_http_1_1_names_a_host(server: Server, path: str) -> None:
     assert older.statuses in ([200], [405])
 
 
-# -- heads -----------------------------------------------------------------------------------------
-
-
 LONG = (
     (head("GET", "/" + "a" * 70_000), 414),
     (head("GET", "/healthz", "A: " + "a" * 300_000), 431),
@@ -228,8 +226,7 @@ ROUNDS = 2
 
 def kilobytes(server: Server) -> int:
     (worker,) = server.workers()
-    status = Path(f"/proc/{worker}/status").read_text(encoding="ascii")
-    return int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1])
+    return status(worker, "VmRSS")
 
 
 def test_no_body_fills_the_memory_of_a_worker(server: Server) -> None:
@@ -270,9 +267,6 @@ def test_a_body_without_an_end_is_read_no_further_than_a_body_can_be(
 
     assert 0 < sent < 64 << 20
     assert kilobytes(server) - before < MOST_GROWTH
-
-
-# -- bodies that never come ------------------------------------------------------------------------
 
 
 MOST_DRIPPING = 600  # twenty times the threads of a worker
@@ -358,9 +352,7 @@ def test_no_answer_of_a_real_server_names_what_it_is_made_of(server: Server) -> 
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/v1/keys"])
-def test_the_head_of_every_response_is_the_same_with_and_without_its_body(
-    server: Server, path: str
-) -> None:
+def test_the_head_is_the_same_with_and_without_a_body(server: Server, path: str) -> None:
     """Whatever serves it: on the event loop, on a thread, in the analysis process."""
     get, of_head = (
         {

@@ -83,9 +83,7 @@ HTML = {"Accept": "text/html"}
 
 
 @pytest.mark.parametrize("path", [costly(each) for each in pages(*COLLECTIONS)])
-def test_what_definitions_and_addresses_hold_is_text_on_every_page(
-    admin: Visitor, path: str
-) -> None:
+def test_what_definitions_and_addresses_hold_is_text(admin: Visitor, path: str) -> None:
     """Questions, owners, values, segments, labels of keys.
 
     In each field that a page, its links or its forms know of, alone and all at once.
@@ -168,9 +166,7 @@ def test_markup_that_got_through_would_be_noticed() -> None:
 @pytest.mark.parametrize(
     "odd", ["\x1b[31m", "a\nb", "\x00", "\x9b31m", "\u202e", "\u2028", "\x7f", "\ud800"]
 )
-def test_no_text_of_a_definition_holds_what_a_terminal_or_a_log_obeys(
-    hostile: Deployment, odd: str
-) -> None:
+def test_no_definition_holds_what_a_terminal_obeys(hostile: Deployment, odd: str) -> None:
     """It is refused, so no page, log line or terminal ever gets it."""
     texts = {"question": "?", "owner": "we", "purpose": "to know", "other": "another"}
     for key in (*texts, "values", "segments.arm"):

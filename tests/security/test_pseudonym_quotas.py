@@ -112,9 +112,7 @@ def share(made: Deployment) -> range:
     return range(HOURLY, HOURLY + shards)
 
 
-def test_a_flood_spends_the_quota_of_its_hour_class_key_and_collection(
-    engine: Empty, tmp_path: Path
-) -> None:
+def test_a_flood_spends_its_own_quota_and_no_other(engine: Empty, tmp_path: Path) -> None:
     """All others are counted; a label that nobody has named is none."""
     with deployment(tmp_path, FILE, url=engine(), **LIMITS) as made:
 
@@ -158,9 +156,7 @@ def _check_expiry(made: Deployment) -> None:
     assert all(0 < seconds <= 7200 for seconds in lives)
 
 
-def test_a_quota_holds_over_all_workers_and_a_quota_of_zero_is_none(
-    engine: Empty, tmp_path: Path
-) -> None:
+def test_a_quota_is_of_all_workers_and_zero_is_none(engine: Empty, tmp_path: Path) -> None:
     """Four workers at once on one store, as of four hosts; and one without a quota."""
     url = engine()
     with ExitStack() as stack:

@@ -22,20 +22,13 @@ from veilcount_aggregator.store.sqlite.database import SqliteDatabase
 
 from ..aggregator.store.engines import ENGINES
 from ..aggregator.web.api.deployment_fixtures import CENTRAL, FILE, Deployment, deployment
+from ..client.device_fixtures import definitions_text
 from .access_table import DECIDED, AccessRule, Kind
 
-STRINGS = """
-app = "acme-editor"
-
-[word]
-question = "Which word?"
-values = "open"
-epsilon = 4
-unit = "month"
-answers = 1
-from = 2026-12-01
-until = 2027-02-01
-"""
+STRINGS = definitions_text(
+    "acme-editor",
+    word={"values": "open", "epsilon": 4, "unit": "month", "answers": 1, "until": "2027-02-01"},
+)
 WRITES = (
     *("commit", "close_row", "change_records", "change_record", "mark_dropped", "import_pieces"),
     *("finalize_dropped", "delete_rows", "restore_dropped", "replicate", "set_read_only"),

@@ -145,7 +145,10 @@ MORE = {
 @pytest.mark.parametrize("draw", [stable, opposed, opposed_in_part])
 @pytest.mark.parametrize(
     ("domain", "epsilon"),
-    [*SETTINGS.values(), *(pytest.param(*each, marks=pytest.mark.full) for each in MORE.values())],
+    [
+        *SETTINGS.values(),
+        *(pytest.param(*value, marks=pytest.mark.full) for value in MORE.values()),
+    ],
     ids=[*SETTINGS, *MORE],
 )
 def test_a_difference_is_covered_though_the_same_persons_answered_both_periods(

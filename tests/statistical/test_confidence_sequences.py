@@ -142,8 +142,8 @@ def finding(looks: LookCount, runs: int, correlation: Floats | None = None) -> N
         n += more
         counts = counts + rng.binomial(more, response.Q + 0.3 * response.gap, (2, runs))
         sides = (
-            estimate_frequencies(SupportCounts(n, each, response, 1), terms, np.arange(runs))
-            for each in counts
+            estimate_frequencies(SupportCounts(n, count, response, 1), terms, np.arange(runs))
+            for count in counts
         )
         result = compare(*sides, correlation=correlation)
         found |= result.differs
@@ -167,9 +167,9 @@ def test_a_true_difference_is_found_at_every_later_look() -> None:
         supports = [round(n * (response.Q + share * response.gap)) for share in (0.4, 0.5)]
         sides = (
             estimate_frequencies(
-                SupportCounts(n, np.array([each]), response, 1), terms, np.arange(1)
+                SupportCounts(n, np.array([support]), response, 1), terms, np.arange(1)
             )
-            for each in supports
+            for support in supports
         )
         result = compare(*sides)
 

@@ -97,7 +97,7 @@ def test_a_mean_of_the_hardest_cohorts_is_covered(epsilon: str, n: int) -> None:
     cohorts += [(np.array([0.0, 0.5, 1.0]), np.array([(n - 1) // 2, 1, n // 2]))]
 
     def least(half: float) -> float:
-        return min(exact_mean_coverage(mechanism, each, half).held for each in cohorts)
+        return min(exact_mean_coverage(mechanism, cohort, half).held for cohort in cohorts)
 
     half = half_width_of(collection, mechanism, n)
     assert least(half) >= LEAST

@@ -86,7 +86,9 @@ def place_in_band(found: MomentMeans, name: str, fakes: Fraction = FAKES) -> Flo
 def test_no_best_message_moves_a_figure_out_of_its_band_and_some_come_near_its_ends(
     name: str,
 ) -> None:
-    places = np.stack([place_in_band(attacked({each: 1.0}), name) for each in best_messages()])
+    places = np.stack(
+        [place_in_band(attacked({best_message: 1.0}), name) for best_message in best_messages()]
+    )
 
     assert np.abs(places).max() <= 1 + SLACK
     assert (places.min(axis=0) < -NEAR).all()
@@ -97,7 +99,9 @@ def test_no_best_message_moves_a_figure_out_of_its_band_and_some_come_near_its_e
 def test_fakes_that_are_taken_to_draw_their_moments_would_leave_their_band(name: str) -> None:
     """The planted mistake: of each moment's reports no larger a share is fake than of all."""
     few = FAKES / len(handler().mechanism.moments)
-    places = [place_in_band(attacked({each: 1.0}), name, few) for each in best_messages()]
+    places = [
+        place_in_band(attacked({best_message: 1.0}), name, few) for best_message in best_messages()
+    ]
 
     assert np.abs(places).max() > 2
 

@@ -101,7 +101,9 @@ def covered(found: list[MomentMeans], name: str) -> Counts:
     """Of the rounds, how often each interval covers; one not stated leaves all possible."""
     stated, function = FIGURES[name]
     truth, figures = function(exact().numbers()), [stated(each) for each in found]
-    hits: Counts = np.sum([~((each.low > truth) | (truth > each.high)) for each in figures], axis=0)
+    hits: Counts = np.sum(
+        [~((figure.low > truth) | (truth > figure.high)) for figure in figures], axis=0
+    )
     return hits
 
 
@@ -109,7 +111,7 @@ def covered(found: list[MomentMeans], name: str) -> Counts:
 def test_intervals_cover_and_those_of_all_reports_for_each_moment_do_not(name: str) -> None:
     """Planted: the error of a moment that every device reports, a third of the real one."""
     least = binom.ppf(ALPHA, ROUNDS, LEVEL)
-    wrong = [replace(each, variances=each.variances / 9) for each in estimates()]
+    wrong = [replace(estimate, variances=estimate.variances / 9) for estimate in estimates()]
 
     assert (covered(estimates(), name) >= least).all()
     assert (covered(wrong, name) < least).all()
@@ -118,8 +120,8 @@ def test_intervals_cover_and_those_of_all_reports_for_each_moment_do_not(name: s
 def test_the_error_of_a_moment_is_that_of_the_formula() -> None:
     """The variance is that of one mean, times the number of moments, and what people differ by."""
     noise, people_differ = 4 * handler().noise_variance() / N, 9 / N
-    found = np.mean([each.variances for each in estimates()], axis=0)
-    spread = np.var([each.points for each in estimates()], axis=0)
+    found = np.mean([estimate.variances for estimate in estimates()], axis=0)
+    spread = np.var([estimate.points for estimate in estimates()], axis=0)
 
     assert ((found > noise / 2) & (found < noise + people_differ)).all()
     assert spread.sum() == pytest.approx(found.sum(), rel=0.15)

@@ -172,7 +172,7 @@ def some_evidence(share: float) -> list[HalfSupports]:
     held, walk = {"walk": round(share * PERSONS)}, named(["walk"], FEW).places
     generators = (np.random.default_rng(seed) for seed in range(ROUNDS))
     counters = (reported(held, generator, FEW, PERSONS) for generator in generators)
-    evidence = [open_handler(FEW).evidence(each, walk) for each in counters]
+    evidence = [open_handler(FEW).evidence(counter, walk) for counter in counters]
     return [each for each in evidence if isinstance(each, HalfSupports)]
 
 

@@ -48,7 +48,7 @@ class Check:
         if counts.keys() - set(self.outcomes):
             return False
         mean = self.persons / len(self.outcomes)
-        distance = sum((counts[each] - mean) ** 2 / mean for each in self.outcomes)
+        distance = sum((counts[outcome] - mean) ** 2 / mean for outcome in self.outcomes)
         return float(chi2.sf(distance, len(self.outcomes) - 1)) > ALPHA
 
 
@@ -107,7 +107,7 @@ def a_run(person: bytes) -> frozenset[int]:
 
 
 def subsets(periods: int, answers: int) -> list[frozenset[int]]:
-    return [frozenset(each) for each in combinations(range(periods), answers)]
+    return [frozenset(combination) for combination in combinations(range(periods), answers)]
 
 
 # -- instants --------------------------------------------------------------------------------------

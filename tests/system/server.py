@@ -9,25 +9,33 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import requests
 
-HOST = "127.0.0.1"
+from ..processes import children, stopped, wait_until
+from ..redis_server import HOST, free_port
+
+__all__ = [
+    "ENDING_SECONDS",
+    "HOST",
+    "LIMITS",
+    "STARTING_SECONDS",
+    "Server",
+    "free_port",
+    "listens",
+    "slow_commits",
+    "wait_until",
+    "worker_killed",
+    "worker_stopped",
+]
+
 STARTING_SECONDS = 60.0
 ENDING_SECONDS = 30.0
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 #: the population of a test sends in a body, and in an hour, what devices send in many
@@ -46,6 +54,7 @@ class Server:
         environ: dict[str, str] | None = None,
         program: tuple[str, ...] = ("veilcount_aggregator",),
         python: Path = Path(sys.executable),
+        limits: Mapping[str, str] = LIMITS,
     ) -> None:
         """Start it, and wait until it takes requests; `flags` are those of `veilcount serve`.
 
@@ -66,7 +75,7 @@ class Server:
                 [*command, *place, *flags],
                 stdout=subprocess.PIPE,
                 stderr=log,
-                env=inherited | LIMITS | path | file | (environ or {}),
+                env=inherited | dict(limits) | path | file | (environ or {}),
                 start_new_session=True,
             )
         self.ready = self._ready()
@@ -81,8 +90,7 @@ class Server:
         return self.process.pid
 
     def workers(self) -> list[int]:
-        listed = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text(encoding="ascii")
-        return [int(each) for each in listed.split()]
+        return children(self.pid)
 
     def analysis(self) -> list[int]:
         """Return the processes of its analysis pool: children of threads that watch over them."""
@@ -148,6 +156,20 @@ class Server:
 
 
 @contextmanager
+def worker_killed(server: Server) -> Iterator[None]:
+    """Kill one worker; the server replaces it by itself."""
+    before = server.workers()
+    os.kill(before[0], signal.SIGKILL)
+    yield
+    wait_until(lambda: len({*server.workers()} - {before[0]}) == len(before))
+
+
+def worker_stopped(server: Server) -> AbstractContextManager[None]:
+    """Stop one worker in its tracks, with whatever it holds; then it goes on."""
+    return stopped(server.workers()[-1:])
+
+
+@contextmanager
 def slow_commits(file: Path) -> Iterator[None]:
     """Hold the lock that processes write under to a SQLite file: their commits wait."""
     with file.with_name(f"{file.name}-lock").open("ab") as held:
@@ -159,12 +181,3 @@ def listens(port: int) -> bool:
     """Whether somebody takes connections at a port of the loopback."""
     with socket.socket() as probe:
         return probe.connect_ex((HOST, port)) == 0
-
-
-def wait_until(claim: Callable[[], object], seconds: float = 20.0) -> float:
-    """Wait until something is so; return how long it took, or fail."""
-    begun = time.monotonic()
-    while not claim():
-        assert time.monotonic() - begun < seconds, "it never came true"
-        time.sleep(0.02)
-    return time.monotonic() - begun

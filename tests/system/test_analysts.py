@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import requests
-from bench.reads import Devices, fill, peak, prepare
+from bench.reads import Devices, fill, prepare
 from loadtests.analysts import definitions, parse
 
 from veilcount_aggregator.records.api_keys import Role, create_key
@@ -21,6 +21,7 @@ from veilcount_aggregator.server.analysis_pool.client import MOST_WAITING
 from veilcount_aggregator.server.analysis_pool.places import PLACES
 from veilcount_aggregator.store import open_store
 
+from ..processes import cpu_seconds, peak_megabytes, stopped
 from .server import Server, wait_until
 
 VALUES = 10_000
@@ -59,20 +60,18 @@ def ask(server: Server, key: str, path: str, accept: str = "text/csv, */*") -> r
     return requests.get(server.url + path, headers=headers, timeout=60)
 
 
-def cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
-
-
 def test_what_analysts_ask_is_computed_in_a_process_of_the_pool(server: Server, key: str) -> None:
     """A worker's memory holds none of it, and the length is announced.
 
     The worker only passes the response on: it grows far less than the process that computes it.
     """
     (worker,), pool = server.workers(), server.analysis()
-    before = peak(worker), {pid: peak(pid) for pid in pool}
+    before = peak_megabytes(worker), {pid: peak_megabytes(pid) for pid in pool}
     reply = ask(server, key, CSV)
-    grown, computed = peak(worker) - before[0], max(peak(pid) - before[1][pid] for pid in pool)
+    grown, computed = (
+        peak_megabytes(worker) - before[0],
+        max(peak_megabytes(pid) - before[1][pid] for pid in pool),
+    )
 
     assert reply.status_code == 200
     assert len(reply.content.splitlines()) == VALUES + 1
@@ -90,14 +89,8 @@ def hung(server: Server) -> Iterator[None]:
     replaced.
     """
     wait_until(lambda: is_settled(server), 60)
-    pids = server.analysis()
-    for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
-    try:
+    with stopped(server.analysis()):
         yield
-    finally:
-        for pid in pids:
-            os.kill(pid, signal.SIGCONT)
 
 
 def is_settled(server: Server) -> bool:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
-from bench import client, randomize, redeem, tokens
+from bench import client, randomize, redeem, separate, tokens
 from bench.__main__ import PARTS
 
 ROOT = Path(__file__).parents[2]
@@ -19,7 +16,7 @@ def test_a_document_says_what_each_part_measures() -> None:
     text = (ROOT / "bench" / "README.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| ((?:`[\w-]+`(?:, )?)+) \|", text, re.MULTILINE)
 
-    assert {name for row in rows for name in re.findall(r"[\w-]+", row)} == PARTS.keys()
+    assert {name for row in rows for name in re.findall(r"[\w-]+", row)} == set(PARTS)
 
 
 def test_the_intake_counts_what_redeem_times(tmp_path: Path) -> None:
@@ -37,29 +34,16 @@ def test_the_issuer_signs_what_tokens_times(tmp_path: Path) -> None:
     assert f"issuer: request of {tokens.ANSWERS}" in timed
 
 
-def worked(*words: str) -> str:
-    """Run a part of `client` in a process of its own, as the bench does; return what it prints."""
-    done = subprocess.run(
-        [sys.executable, "-m", "bench.client_worker", *words],
-        check=False,
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
-
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def test_the_persons_whose_records_are_timed_have_consented(tmp_path: Path) -> None:
-    printed = worked("record_persons", "http://127.0.0.1:9", str(tmp_path), "20")
+    arguments = ("http://127.0.0.1:9", str(tmp_path), 20)
+    figures = separate.run(client.record_persons, *arguments)
 
-    assert json.loads(printed)["p50"] > 0  # it has counted the answers that were stored
+    assert figures["p50"] > 0  # it has counted the answers that were stored
 
 
 def test_every_report_whose_sending_is_timed_arrives(tmp_path: Path) -> None:
     with client.Listener(client._counting) as sink:
-        worked("send_alone", sink.url, str(tmp_path), "5")
+        separate.run(client.send_alone, sink.url, str(tmp_path), 5)
 
     assert sink.reports == 5
 

@@ -16,25 +16,16 @@ from veilcount_client.diagnostics.doctor import examine
 from veilcount_client.settings import read_settings
 from veilcount_issuer.accounts import read_account_key, sign_account
 
+from ..client.device_fixtures import definitions_text
 from .server import Server
 
 DAY = timedelta(days=1)
-FILE = """\
-app = "acme-editor"
-[theme]
-question = "Is it dark?"
-boolean = true
-epsilon = 1
-unit = "day"
-from = {start}
-until = {until}
-"""
 
 
 def definitions(folder: Path, more: str = "") -> Path:
     today = datetime.now(UTC).date()
     path = folder / "collections.toml"
-    path.write_text(FILE.format(start=today, until=today + 2 * DAY) + more)
+    path.write_text(definitions_text(theme={"from": today, "until": today + 2 * DAY}) + more)
     return path
 
 

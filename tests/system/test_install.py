@@ -223,9 +223,7 @@ def test_it_counts_and_estimates(install: Install, server: Server, admin_key: st
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
-def test_a_release_names_the_extra_and_is_not_charged(
-    server: Server, admin_key: str, *, dry_run: bool
-) -> None:
+def test_no_release_without_the_extra(server: Server, admin_key: str, *, dry_run: bool) -> None:
     wanted = {"query": "histogram", "epsilon": "0.5", "dry_run": dry_run}
     days = {"from": str(OVER), "to": str(OVER)}
     path, headers = "/v1/collections/curated/releases", {"Authorization": f"Bearer {admin_key}"}

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -30,25 +30,20 @@ from veilcount_shared import Collection, load_collections
 from veilcount_shared.tokens import PublicKey, SlotSecret, check_key_list
 from veilcount_shared.wire import encode_base64
 
+from ..client.device_fixtures import definitions_text
 from ..issuer.issuer_fixtures import decode
 from ..redis_server import RedisServer
 from .deploy.nginx import in_front_of
 from .server import Server, wait_until
 
-FILE = """\
-app = "acme-editor"
-
-[theme]
-question = "Which theme is active?"
-values = ["light", "dark"]
-epsilon = 1
-unit = "day"
-from = {start}
-until = {until}
-answers = 2
-linkage = "token"
-"""
 PERIODS = 3
+
+
+def campaign(start: date) -> str:
+    dates = {"from": start, "until": start + timedelta(days=PERIODS)}
+    return definitions_text(
+        theme={"values": ["light", "dark"], "answers": 2, "linkage": "token", **dates}
+    )
 
 
 @dataclass
@@ -129,8 +124,7 @@ def store_url(engine: str, folder: Path) -> Iterator[str]:
 @pytest.fixture(params=["sqlite", "redis"])
 def deployed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Deployed]:
     start = datetime.now(UTC).date() + timedelta(days=2)  # nothing is signed once it has begun
-    file = FILE.format(start=start, until=start + timedelta(days=PERIODS))
-    (tmp_path / "collections.toml").write_text(file)
+    (tmp_path / "collections.toml").write_text(campaign(start))
     with store_url(request.param, tmp_path) as url:
         found = Deployed(tmp_path, url)
         line = ["issuer", "keys", "--collections", str(found.definitions), "--store", url]
@@ -209,8 +203,7 @@ def begun(deployed: Deployed) -> Deployed:
     """An issuer that went down before its campaign began: two days ago, by another clock."""
     early = datetime.now(UTC) - timedelta(days=3)
     start = early.date() + timedelta(days=1)
-    file = FILE.format(start=start, until=start + timedelta(days=PERIODS))
-    deployed.definitions.write_text(file)
+    deployed.definitions.write_text(campaign(start))
     line = ["issuer", "keys", "--collections", str(deployed.definitions)]
     assert run([*line, "--store", deployed.store]) == 0
     settings = IssuerSettings(

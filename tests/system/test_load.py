@@ -105,9 +105,7 @@ def test_only_a_sound_run_has_nothing_wrong(run: tuple[Aggregator, ServerVerdict
         assert off in judged_with_a_tally_off(run, name, 1, n=0)
 
 
-def test_a_report_that_was_never_acknowledged_may_count_once(
-    run: tuple[Aggregator, ServerVerdicts],
-) -> None:
+def test_an_unacknowledged_report_may_count_once(run: tuple[Aggregator, ServerVerdicts]) -> None:
     """One body of each question was counted, and its replies were lost: one report more fails."""
     aggregator, verdicts = run
     for name in QUESTIONS:
@@ -121,9 +119,7 @@ def test_a_report_that_was_never_acknowledged_may_count_once(
         assert off in judged_with_a_tally_off(run, name, 1, n=0)
 
 
-def test_what_the_devices_did_not_hear_of_fails_the_run(
-    run: tuple[Aggregator, ServerVerdicts],
-) -> None:
+def test_what_no_device_heard_of_fails_the_run(run: tuple[Aggregator, ServerVerdicts]) -> None:
     """A message under another pseudonym, as by a server that loses spent slots; and a replay."""
     aggregator, verdicts = run
     queued_report = next(each for each in QUEUED_REPORTS if each.collection.name == "minutes")

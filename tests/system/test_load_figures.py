@@ -13,24 +13,23 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from loadtests.device_log import broken, merge_device_log
-from loadtests.devices import Attempt, DeviceLog, FinalState
-from loadtests.ipc import Assignment, RequestLog
-from loadtests.load_profiles import STEADY, Terms
+from loadtests.device_log import Attempt, DeviceLog, FinalState, broken, merge_device_log
+from loadtests.ipc import REQUEST_LOG, RequestLog, load, load_request_logs, save
 from loadtests.population import draw
 from loadtests.questions import questions
 from loadtests.resource_usage import Meter, Sample
 from loadtests.server_verdicts import ServerVerdicts
 
 
-def test_what_generators_share_comes_back_as_one_diary(tmp_path: Path) -> None:
-    Assignment([b"a", b"bc"], [1, 0, 1], Terms(STEADY, 2, 3.0, 0.5, generators=2)).save(tmp_path)
-    RequestLog([0], [b"x"], [0.1], 1.0, 0.3, [200], [7.0]).save(tmp_path, 0)
-    RequestLog([1, 1], [b"", b"yz"], [0.2, 0.3], 2.0, 0.4, [400, 200], [6.0, 8.0]).save(tmp_path, 1)
-    message, request_log = Assignment.load(tmp_path), RequestLog.load(tmp_path)
+def test_the_logs_of_all_generators_come_back_as_one(tmp_path: Path) -> None:
+    logs = (
+        RequestLog([0], [b"x"], [0.1], 1.0, 0.3, [200], [7.0]),
+        RequestLog([1, 1], [b"", b"yz"], [0.2, 0.3], 2.0, 0.4, [400, 200], [6.0, 8.0]),
+    )
+    for generator, log in enumerate(logs):
+        save(tmp_path, f"{REQUEST_LOG}{generator}", log)
+    request_log = load_request_logs(tmp_path)
 
-    assert message.bodies == [b"a", b"bc"]
-    assert message.terms == Terms(STEADY, 2, 3.0, 0.5, generators=2)
     assert list(request_log.bodies) == [1, 0, 1]
     assert list(request_log.replies) == [b"", b"x", b"yz"]
     assert request_log.answered == [True, True, True]
@@ -113,8 +112,8 @@ def test_only_devices_that_break_a_rule_fail_the_run(
 
 def test_their_reports_are_judged_with_the_others(tmp_path: Path) -> None:
     """Each report by itself: what was sent in one body may come again in several."""
-    device_log([VAIN, DONE, OTHER]).save(tmp_path)
-    verdicts = merge_device_log(THEMES[:0], ServerVerdicts([]), DeviceLog.load(tmp_path), QUESTIONS)
+    save(tmp_path, "log", device_log([VAIN, DONE, OTHER]))
+    verdicts = merge_device_log(THEMES[:0], ServerVerdicts([]), load(tmp_path, "log"), QUESTIONS)
 
     assert [(each.reports, each.held) for each in verdicts.queued_reports] == [
         (THEMES[0].reports, (7,)),

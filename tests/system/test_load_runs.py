@@ -130,8 +130,6 @@ def test_a_run_can_be_watched_on_locusts_page() -> None:
     assert seen.is_set(), run.result()
 
 
-# -- planted defects -------------------------------------------------------------------------------
-
 #: code that every Python of a run begins with; what it changes is at work in the server alone.
 #: The server does again alone what fails in a group, and answers: so a plant notes that it was done
 PLANTED = """

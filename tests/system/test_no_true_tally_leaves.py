@@ -35,21 +35,15 @@ from veilcount_shared.verdict import Verdict
 
 from ..aggregator.web.api import deployment_fixtures as fixtures
 from ..aggregator.web.api.deployment_fixtures import Deployment, Response, deployment
+from ..client.device_fixtures import definitions_text
 
-SECRET = """
-app = "acme-editor"
-
-[age]
-question = "How old?"
-range = [0, 2]
-unit = "day"
-linkage = "collection"
-model = "central"
-budget = 1
-adjacency = "add-remove"
-from = 2026-12-01
-until = 2026-12-31
-"""
+SECRET = definitions_text(
+    "acme-editor",
+    age={
+        "range": [0, 2], "linkage": "collection", "model": "central", "budget": 1,
+        "adjacency": "add-remove",
+    },
+)  # fmt: skip
 TRUTH = (2203, 1621, 1237)  # of age, on one day: 5061 answers
 TOGETHER = 4  # reports a batch
 AGAIN = 1327  # of them are sent twice
@@ -147,9 +141,6 @@ def _answer(population: Population) -> None:
     assert set(population.send(everybody, 1000)) == {Verdict.COUNTED}
     for name in ("theme", "opened", "visits"):
         deployed.verdicts(deployed.report(name))
-
-
-# -- calling every endpoint ----------------------------------------------------------------------
 
 
 def request_all(population: Population) -> None:

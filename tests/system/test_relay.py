@@ -15,7 +15,7 @@ from threading import Thread
 
 import pytest
 import requests
-from bench.gateway import GARBAGE_BYTES, GARBAGE_CONNECTIONS, garbage, stopped
+from bench.gateway import GARBAGE_BYTES, GARBAGE_CONNECTIONS, garbage
 
 from veilcount_aggregator.operate.cli.main import run
 from veilcount_aggregator.records.definitions import load_catalog
@@ -30,20 +30,11 @@ from veilcount_shared.oblivious_http.encapsulation import REQUEST_TYPE, seal_req
 from veilcount_shared.oblivious_http.key_config import KEY_PROBLEM, KeyConfig, decode_configs
 from veilcount_shared.wire import BINARY_TYPE, JSON_TYPE, MAX_BODY, encode_base64
 
-from ..client.device_fixtures import Device
+from ..client.device_fixtures import Device, definitions_text
+from ..processes import stopped
 from .server import Server, free_port, wait_until
 
 PEOPLE = 12
-FILE = """\
-app = "acme-editor"
-[theme]
-question = "Is it dark?"
-boolean = true
-epsilon = 1
-unit = "user"
-from = {start}
-until = {until}
-"""
 
 
 @dataclass
@@ -128,7 +119,8 @@ class Deployed:
 def deployed(tmp_path: Path) -> Deployed:
     made = Deployed(tmp_path)
     today = datetime.now(UTC).date()
-    made.file.write_text(FILE.format(start=today, until=today.replace(year=today.year + 1)))
+    dates = {"from": today, "until": today.replace(year=today.year + 1)}
+    made.file.write_text(definitions_text(theme={"unit": "user", **dates}))
     assert run(["init", "--store", made.store, "--yes"]) == 0
     assert run(["collections", "push", str(made.file), "--store", made.store]) == 0
     line = ["relay-keys", "create", "--out", str(tmp_path / "relay.keys"), "--store", made.store]
@@ -175,9 +167,7 @@ def test_each_counts_once_and_neither_log_says_who_sent_what(deployed: Deployed)
     assert not any(each.hex() in text for each in pseudonyms)
 
 
-def test_reports_and_row_closes_are_relayed_while_the_analysis_pool_is_stopped(
-    deployed: Deployed,
-) -> None:
+def test_reports_and_row_closes_are_relayed_with_the_pool_stopped(deployed: Deployed) -> None:
     """So are the keys, for whoever compares them."""
     with Server(deployed.store, deployed.folder) as server:
         log = RelayLog(f"{server.url}/v1/ohttp")
@@ -213,9 +203,7 @@ def inner_status(server: Server, deployed: Deployed, path: str, content: bytes, 
 @pytest.mark.parametrize(
     ("connections", "size"), [(GARBAGE_CONNECTIONS, GARBAGE_BYTES), (8, MAX_BODY)]
 )
-def test_garbage_on_many_connections_refuses_no_honest_request(
-    deployed: Deployed, connections: int, size: int
-) -> None:
+def test_garbage_refuses_no_honest_request(deployed: Deployed, connections: int, size: int) -> None:
     """However long it is: what does not open takes no place of what devices send."""
     (key,) = deployed.keys
     with (

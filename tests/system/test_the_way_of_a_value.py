@@ -20,19 +20,10 @@ from veilcount_shared.verdict import Verdict
 
 from ..aggregator.queries.simulated_reports import estimate as estimated
 from ..aggregator.web.api.deployment_fixtures import Deployment, deployment
+from ..client.device_fixtures import definitions_text
 
 NOW = datetime(2026, 12, 3, 12, tzinfo=UTC)
-FILE = """
-app = "acme-editor"
-
-[autosave]
-question = "Is autosave on?"
-boolean = true
-epsilon = 1
-unit = "month"
-from = 2026-12-01
-until = 2027-12-01
-"""
+FILE = definitions_text(autosave={"unit": "month", "until": "2027-12-01"})
 DEVICES, BATCH = 16_000, 500
 LEVEL = 1 - 1e-6  # the coins are seeded, so a pass stays a pass
 
@@ -54,9 +45,7 @@ def reports(collection: Collection, values: Sequence[object]) -> Iterator[Report
         )
 
 
-def test_shares_come_back_near_the_truth_and_a_wrong_distribution_is_rejected(
-    tmp_path: Path,
-) -> None:
+def test_shares_are_near_the_truth_and_a_wrong_distribution_is_rejected(tmp_path: Path) -> None:
     """The same reports, debiased as if epsilon were 30 % higher, miss the truth."""
     collection, claimed = (
         parse_collections(text, lambda _: [])["autosave"]
@@ -78,26 +67,13 @@ def test_shares_come_back_near_the_truth_and_a_wrong_distribution_is_rejected(
     assert wrong.high[1] < 1
 
 
-OTHERS = """
-app = "acme-editor"
-
-[tag]
-question = "Which tag was added last?"
-values = "open"
-epsilon = 4
-unit = "user"
-from = 2026-12-01
-until = 2027-12-01
-
-[work]
-question = "How old, and how many hours?"
-features = {age = [0, 100], hours = [0, 60]}
-measure = "moments"
-epsilon = 8
-unit = "user"
-from = 2026-12-01
-until = 2027-12-01
-"""
+USER = {"unit": "user", "until": "2027-12-01"}
+OTHERS = definitions_text(
+    tag={"values": "open", "epsilon": 4, **USER},
+    work={
+        "features": {"age": [0, 100], "hours": [0, 60]}, "measure": "moments", "epsilon": 8, **USER
+    },
+)  # fmt: skip
 
 
 def test_strings_and_several_numbers_take_the_same_way(tmp_path: Path) -> None:

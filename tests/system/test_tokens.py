@@ -16,24 +16,11 @@ from veilcount_client.delivery.transport import HttpTransport
 from veilcount_issuer.accounts import read_account_key, sign_account
 from veilcount_shared import SystemRandomSource, load_collections
 
-from ..client.device_fixtures import HOUR, Device, clock_at, minutes_of, pass_time
+from ..client.device_fixtures import HOUR, Device, clock_at, definitions_text, minutes_of, pass_time
 from ..redis_server import RedisServer
 from .server import Server, free_port
 
 DAYS, PEOPLE = 4, 5
-FILE = """\
-app = "acme-editor"
-
-[theme]
-question = "Is it dark?"
-boolean = true
-epsilon = 1
-unit = "day"
-from = {start}
-until = {until}
-answers = {answers}
-linkage = "token"
-"""
 
 
 @pytest.fixture(params=["sqlite", "redis"])
@@ -87,9 +74,7 @@ class Restarted:
         self.start()
 
 
-def test_each_account_counts_once_a_day_through_kills_and_a_reinstall(
-    stores: tuple[str, str], tmp_path: Path
-) -> None:
+def test_each_account_counts_once_through_kills(stores: tuple[str, str], tmp_path: Path) -> None:
     """No server is there at first; later both are killed while devices are at it.
 
     The devices' days are the aggregator's; to the issuer they have not begun.
@@ -100,7 +85,8 @@ def test_each_account_counts_once_a_day_through_kills_and_a_reinstall(
     today = datetime.now(UTC).date()
     file = tmp_path / "collections.toml"
     start = today - timedelta(days=DAYS)  # everybody consents on the first day
-    file.write_text(FILE.format(start=start, until=today + timedelta(days=1), answers=DAYS))
+    dates = {"from": start, "until": today + timedelta(days=1)}
+    file.write_text(definitions_text(theme={"answers": DAYS, "linkage": "token", **dates}))
     key = tmp_path / "account.key"
     assert run(["issuer", "keys", "--collections", str(file), "--store", issuer_store]) == 0
     assert run(["issuer", "account-key", str(key)]) == 0

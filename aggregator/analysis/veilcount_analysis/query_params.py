@@ -164,7 +164,7 @@ class Param:
 
     def parse(self, words: Sequence[str]) -> Any:
         """Return the value that is given as these words, or refuse them."""
-        if not self.repeated and len(words) > 1:
+        if not self.repeated and len(words) != 1:
             raise QueryError(self.name, list(words), "give it once")
         custom = self.extra.get("parse")
         if self.repeated:

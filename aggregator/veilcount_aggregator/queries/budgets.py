@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, structs
 
 from veilcount_analysis.kinds.registry import kind_of
 from veilcount_analysis.privacy.budget import (
@@ -95,15 +95,16 @@ class BudgetQuery(QueryParams):
     level: Level = 0.95
 
 
-def budget(
-    snapshot: Snapshot, name: str, query: BudgetQuery, *, bars: bool = False
-) -> BudgetResult:
-    """Return the budget of a collection; with `bars` the histogram of spent slots (admins)."""
+def budget(snapshot: Snapshot, name: str, query: BudgetQuery) -> BudgetResult:
+    """Privacy loss of a person per event, day and campaign: guaranteed, and spent so far.
+
+    The histogram of spent slots over pseudonyms is shown to an admin only.
+    """
     everyone = snapshot.named(name)
     wanted = [series_by_fingerprint(everyone, each) for each in query.series] or list(everyone)
     return BudgetResult(
         collection=name,
-        series=[_series(snapshot, each, query, bars=bars) for each in wanted],
+        series=[_series(snapshot, each, query) for each in wanted],
         cross_collection=_cross_collection(snapshot.catalog.by_name, everyone[0].collection.app),
         released=_released(snapshot, everyone[0].collection.app),
     )
@@ -146,20 +147,27 @@ def _cross_collection(named: Mapping[str, tuple[Series, ...]], app: str) -> Cros
     return compose_collections({name: each for name, each in newest.items() if each.app == app})
 
 
-def _series(snapshot: Snapshot, series: Series, query: BudgetQuery, *, bars: bool) -> SeriesBudget:
-    collection = series.collection
-    found = account(collection, spent_slots(snapshot, series), delta=query.delta)
-    shown = (
-        found
-        if bars or found.spent is None
-        else replace(found, spent=replace(found.spent, bars=()))
-    )
+def without_bars(result: BudgetResult) -> BudgetResult:
+    """Return a result without the histogram of spent slots, which admins see."""
+    return structs.replace(result, series=[_without_bars(series) for series in result.series])
+
+
+def _without_bars(series: SeriesBudget) -> SeriesBudget:
+    spent = series.budget.spent
+    if spent is None or not spent.bars:
+        return series
+    hidden = replace(series.budget, spent=replace(spent, bars=()))
+    return structs.replace(series, budget=hidden, bars="an admin sees them")
+
+
+def _series(snapshot: Snapshot, series: Series, query: BudgetQuery) -> SeriesBudget:
+    loss = account(series.collection, spent_slots(snapshot, series), delta=query.delta)
     n, n_source = persons(snapshot, series, query.n)
     return SeriesBudget(
         fingerprint=series.fingerprint,
-        question=collection.question,
-        budget=shown,
-        bars=_who(found.spent, bars=bars),
+        question=series.collection.question,
+        budget=loss,
+        bars=_shown_bars(loss.spent),
         levels=_levels(series, n, query.level),
         n_source=n_source,
     )
@@ -186,12 +194,10 @@ def persons(snapshot: Snapshot, series: Series, query: int | None) -> tuple[int,
     return ASSUMED, "assumed: no number of persons is known"
 
 
-def _who(spent: SpendHistogram | None, *, bars: bool) -> str:
+def _shown_bars(spent: SpendHistogram | None) -> str:
     if spent is None:
         return "the aggregator cannot tell, or must not: there are none"
-    if not spent.bars:
-        return f"fewer than {spent.floor} pseudonyms: none is shown"
-    return "all of them" if bars else "an admin sees them"
+    return "all of them" if spent.bars else f"fewer than {spent.floor} pseudonyms: none is shown"
 
 
 @lru_cache(maxsize=64)  # a table for a number takes a second of exact comparisons

@@ -123,7 +123,11 @@ class CompareQuery(SelectionQuery):
 
 
 def compare(snapshot: Snapshot, name: str, query: CompareQuery) -> CompareResult:
-    """Return how one side differs from the other."""
+    """Differences between two disjoint sets of reports: segments, ranges of days or series.
+
+    Each with its interval, the p-value adjusted for the family of all values, and the difference
+    that would have been detected.
+    """
     common = query.common
     a, b = (_read(snapshot, name, side, common) for side in (query.a, query.b))
     refuse_overlap(a, b)

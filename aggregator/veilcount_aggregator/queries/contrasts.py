@@ -59,7 +59,10 @@ class ContrastQuery(QueryParams):
 
 
 def contrast(snapshot: Snapshot, name: str, query: ContrastQuery) -> ContrastResult:
-    """Return a collection under the models of trust: its newest definition, or those named."""
+    """The same question in the local, shuffled and central model.
+
+    Errors, guarantees, and the number of devices that each model needs.
+    """
     everyone = snapshot.named(name)
     wanted = [series_by_fingerprint(everyone, each) for each in query.series] or [everyone[0]]
     return ContrastResult(name, [_series(snapshot, each, query) for each in wanted])

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from decimal import ROUND_CEILING, Context, Decimal, Inexact, localcontext
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
+from veilcount_analysis.text.number_format import decimal
+
 from .api_types import DECIMAL
 
-PLACES = Decimal("1e-12")
-_DIGITS = 40
-
-
-def decimal(number: Fraction) -> str:
-    """Return an exact number as a decimal; without an end it is rounded up, as a cost."""
-    with localcontext(Context(prec=_DIGITS)) as context:
-        found = Decimal(number.numerator) / Decimal(number.denominator)
-        if context.flags[Inexact]:
-            found = found.quantize(PLACES, rounding=ROUND_CEILING)
-    text = f"{found:f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+T = TypeVar("T")
 
 
 def encode(answer: object) -> bytes:
@@ -32,6 +22,11 @@ def encode(answer: object) -> bytes:
 def plain(answer: object) -> Any:
     """Return a result as JSON-compatible dicts and lists."""
     return msgspec.json.decode(encode(answer))
+
+
+def decoded(document: object, kind: type[T]) -> T:
+    """Return a result from its JSON-compatible dicts and lists."""
+    return msgspec.convert(document, kind, dec_hook=_from_json)
 
 
 def schema_of(kind: type) -> dict[str, Any]:
@@ -45,3 +40,9 @@ def _exactly(value: object) -> str:
     if isinstance(value, Fraction):
         return decimal(value)
     raise NotImplementedError(type(value))
+
+
+def _from_json(kind: type, value: object) -> object:
+    if kind is Fraction:
+        return Fraction(str(value))
+    raise NotImplementedError(kind)

@@ -16,13 +16,13 @@ from veilcount_analysis.kinds.registry import kind_of
 from veilcount_analysis.kinds.time_ranges import time_range
 from veilcount_analysis.releases import Release
 from veilcount_analysis.series.series import Series
+from veilcount_analysis.text.number_format import decimal
 from veilcount_shared import Collection
 from veilcount_shared.collection import Adjacency
 
 from ..releases.budget_ledger import load_releases
 from .estimate import estimate
 from .estimate_schema import ResultValue
-from .json_encoding import decimal
 from .snapshot import Snapshot
 
 UNRELEASED = "Nothing comparable was released yet: a release must be requested, and costs budget."

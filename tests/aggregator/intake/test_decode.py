@@ -60,8 +60,8 @@ READ = partial(decode_body, BINARY_TYPE, "")
 def columns(body: DecodedBody) -> object:
     names = ("places", "pseudonyms", "periods", "segments", "slots", "messages", "tokens")
     sheets = [
-        (each.fingerprint, *(getattr(each, name).tolist() for name in names))
-        for each in body.series_columns
+        (series_column.fingerprint, *(getattr(series_column, name).tolist() for name in names))
+        for series_column in body.series_columns
     ]
     return body.reports, sheets, body.losses, body.test
 

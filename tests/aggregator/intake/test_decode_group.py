@@ -74,12 +74,14 @@ def together(found: DecodedGroup) -> list[object]:
             bodies.append((type(error), error.place))
             continue
         parts = []
-        for each in found.series_columns:
-            here = (each.places >= begin) & (each.places < end)
+        for series_column in found.series_columns:
+            here = (series_column.places >= begin) & (series_column.places < end)
             if here.any():
                 names = ("pseudonyms", "periods", "segments", "slots", "messages", "tokens")
-                mine = {name: getattr(each, name)[here] for name in names}
-                parts.append(replace(each, places=each.places[here] - begin, **mine))
+                mine = {name: getattr(series_column, name)[here] for name in names}
+                parts.append(
+                    replace(series_column, places=series_column.places[here] - begin, **mine)
+                )
         parts.sort(key=lambda each: int(each.places[0]))
         bodies.append(columns(DecodedBody(end - begin, tuple(parts))))
     return bodies

@@ -48,7 +48,7 @@ class Desk:
     def commit(self, spends: Sequence[SeriesReports]) -> list[Codes]:
         """Give each report the verdict it has if its slot is free."""
         self.requested += spends
-        return [each.default_verdicts.astype(np.uint8) for each in spends]
+        return [spend.default_verdicts.astype(np.uint8) for spend in spends]
 
     def process(self, body: DecodedBody, day: date, series: Iterable[Series]) -> list[Verdict]:
         known = {each.fingerprint: each for each in series}

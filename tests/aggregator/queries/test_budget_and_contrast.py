@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from veilcount_aggregator import queries
-from veilcount_aggregator.queries.json_encoding import decimal
 from veilcount_analysis.kinds.registry import kind_of
 from veilcount_analysis.privacy.trust_models import compare_trust_models as contrasted
+from veilcount_analysis.text.number_format import decimal
 from veilcount_shared.periods import Unit
 
 from ..web.api.deployment_fixtures import CENTRAL, Deployment, deployment
@@ -23,9 +23,9 @@ from .simulated_reports import FILE, LISTS, counted, send, snapshot, typed
 TODAY = date(2026, 12, 5)
 
 
-def budget(deployed: Deployment, name: str, n: str = "", **more: bool) -> queries.BudgetResult:
+def budget(deployed: Deployment, name: str, n: str = "") -> queries.BudgetResult:
     read = queries.BudgetQuery.parse({"n": [n]})
-    return queries.budget(snapshot(deployed), name, read, **more)
+    return queries.budget(snapshot(deployed), name, read)
 
 
 def contrast(deployed: Deployment, name: str, **params: str | list[str]) -> queries.ContrastResult:
@@ -54,7 +54,8 @@ def test_a_budget_has_three_figures_what_they_mean_and_the_sum_over_an_app(
 
 
 def test_the_spent_slots_are_counted_and_the_bars_are_for_admins(stocked: Deployment) -> None:
-    analyst, admin = (budget(stocked, "theme", bars=bars).series[0] for bars in (False, True))
+    result = budget(stocked, "theme")
+    (analyst,), (admin,) = queries.BUDGET.for_analysts(result).series, result.series
     seen, all_seen = analyst.budget.spent, admin.budget.spent
 
     assert seen is not None
@@ -69,7 +70,7 @@ def test_few_pseudonyms_are_no_bar(empty: Deployment) -> None:
     """Nor is their mean shown: it would be of these few people."""
     for _ in range(19):
         empty.verdicts(empty.report("theme"))
-    series = budget(empty, "theme", bars=True).series[0]
+    series = budget(empty, "theme").series[0]
 
     assert series.budget.spent is not None
     assert (series.budget.spent.bars, series.budget.spent.mean) == ((), None)

@@ -196,9 +196,9 @@ def run(folder: Path, acts: Sequence[Act]) -> None:
 
         assert all(spent <= 1 for spent in deployed.spent().values()), act
     for _ in range(2):
-        for each in range(HOSTS):
-            deployed.unlock(each)
-            deployed.retire(each)
+        for number in range(HOSTS):
+            deployed.unlock(number)
+            deployed.retire(number)
         deployed.running.add(0)
         deployed.settle()
     deployed.release(0, "count", "0.000001", 9)  # it never stands still for good

@@ -221,7 +221,7 @@ def test_a_store_from_before_a_journal_was_registered_is_noticed_by_those_that_k
     journals = unconfirmed_journals(b.store)
 
     assert ReleaseJournal(b.journal).lines() == []
-    assert [each.id for each in journals] == [a.state.id]
+    assert [journal.id for journal in journals] == [a.state.id]
     assert b.refusal("sum") == "ReleasesWaiting"
     a.start()
     a.tick()

@@ -63,12 +63,14 @@ def test_totals_follow_from_every_strategy_and_no_column_is_heavier_than_stated(
     periods: int,
 ) -> None:
     values = np.random.default_rng(periods).integers(0, 10**6, periods)
-    for each in strategies(periods):
-        columns = each.rows.T
+    for strategy in strategies(periods):
+        columns = strategy.rows.T
 
-        assert each.totals @ (each.rows @ values) == pytest.approx(values.cumsum(), rel=1e-9)
-        assert each.l1 == max(abs(column).sum() for column in columns)
-        assert each.l2_squared == max((column**2).sum() for column in columns)
+        assert strategy.totals @ (strategy.rows @ values) == pytest.approx(
+            values.cumsum(), rel=1e-9
+        )
+        assert strategy.l1 == max(abs(column).sum() for column in columns)
+        assert strategy.l2_squared == max((column**2).sum() for column in columns)
 
 
 @pytest.mark.parametrize(
@@ -106,10 +108,10 @@ def test_predicted_errors_are_those_of_the_literature() -> None:
 def test_a_total_s_half_width_covers(noise: NoiseDistribution) -> None:
     """All strategies at once; alpha = 1e-4. A third of the width does not cover."""
     generator = np.random.default_rng(3)
-    for each in strategies(30):
-        widths = each.half_widths(noise, 0.05)
-        drawn = np.array([noise.draw(len(each.rows), generator) for _ in range(300)])
-        off = abs(drawn @ each.totals.T)
+    for strategy in strategies(30):
+        widths = strategy.half_widths(noise, 0.05)
+        drawn = np.array([noise.draw(len(strategy.rows), generator) for _ in range(300)])
+        off = abs(drawn @ strategy.totals.T)
         most = binom.isf(1e-4 / 30, 300, 0.05)
 
         assert ((off > widths).sum(axis=0) <= most).all()

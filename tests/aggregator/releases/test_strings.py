@@ -245,7 +245,7 @@ def test_neither_store_nor_journal_holds_a_rare_string(engine: str, tmp_path: Pa
         fill_strings(store, which, {f"word {n}": 300 + 20 * n for n in range(9)} | {"rare": 1})
         release = curator(store, journal).answer(which, request, OVER, "test").release
         truth = store.counters(which, list(store.report_counts(which)))
-        (kept,) = (each.answer for each in load_releases(store, which.fingerprint))
+        (kept,) = (release.answer for release in load_releases(store, which.fingerprint))
         store.close()
     (rare,) = np.flatnonzero(truth == 1).tolist()
 

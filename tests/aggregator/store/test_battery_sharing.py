@@ -55,7 +55,7 @@ def test_8_threads_that_replay_one_batch_count_it_once(store: Store) -> None:
 
     with ThreadPoolExecutor(8) as threads:
         replays = [threads.submit(replay_once) for _ in range(8)]
-        verdicts = [each.result() for each in replays]
+        verdicts = [replay.result() for replay in replays]
 
     assert all(Counter(each) == {COUNTED: 1, DUPLICATE: 7} for each in zip(*verdicts, strict=True))
     assert sum(store.report_counts(LINKED).values()) == 50
@@ -150,7 +150,7 @@ def test_pieces_come_in_one_order(store: Store) -> None:
             step = 12 + int(size)
             names = [piece.body[at : at + 12] for at in range(0, len(piece.body), step)]
             assert names == sorted(set(names))
-            assert {each[0] for each in names} == {int(first, 16)}
+            assert {name[0] for name in names} == {int(first, 16)}
 
 
 def test_another_store_takes_everything_over(store: Store, target: Store) -> None:

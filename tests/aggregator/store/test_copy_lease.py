@@ -82,9 +82,9 @@ def test_of_backups_and_of_restores_to_one_name_one_is_made_and_it_is_whole(
     ends = race(*[lambda: backup(source, to)] * 4)
 
     assert ends.count("done") == 1
-    others = [each for each in ends if each != "done"]
+    others = [end for end in ends if end != "done"]
     assert all("writes it" in each or "exists" in each for each in others), others
-    assert [each.name for each in folder.iterdir()] == ["today.db"]
+    assert [path.name for path in folder.iterdir()] == ["today.db"]
 
     url = f"sqlite:///{tmp_path}/again.db"
     ends = race(*[lambda: restore(to, url)] * 3)

@@ -42,7 +42,7 @@ def test_a_caller_with_a_wrong_clock_drops_nothing(store: Store) -> None:
     send(store, DAILY, report(1, 0))
     now = datetime.now(UTC)
     times = store.server_times()
-    assert all(abs(each - now) < TOLERANCE for each in times)
+    assert all(abs(time - now) < TOLERANCE for time in times)
 
     due, ahead = now + timedelta(hours=1), now + timedelta(days=40)
     before = digest(store)

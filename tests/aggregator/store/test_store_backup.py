@@ -88,7 +88,7 @@ def test_a_backup_is_one_private_file_and_restores_to_the_same_store(
         restore(file, address)
     assert release_lock_reason(serving) is None
     assert serving.health().read_only == read_only
-    assert [each.name for each in file.parent.iterdir()] == ["backup.db"]
+    assert [path.name for path in file.parent.iterdir()] == ["backup.db"]
 
 
 def test_a_backup_is_consistent_while_devices_send(
@@ -124,7 +124,11 @@ def test_a_backup_is_consistent_while_devices_send(
 
     with closing(open_store(f"sqlite:///{tmp_path}/again.db")) as again:
         (reports,) = again.report_counts(LINKED).values()
-        ledger = sum(len(each.body) // 20 for each in again.export_pieces() if each.kind == "rows")
+        ledger = sum(
+            len(export_piece.body) // 20
+            for export_piece in again.export_pieces()
+            if export_piece.kind == "rows"
+        )
         assert sum(counts(again, LINKED, Cell(0, 0))) == ledger == reports
         assert histograms(again, LINKED)[0][0] == reports
         assert again.new_pseudonyms(LINKED) == {0: reports}
@@ -157,7 +161,7 @@ def test_what_is_no_backup_makes_no_store(tmp_path: Path) -> None:
     for file in (tmp_path / "none.db", theirs, noise):
         with pytest.raises((StoreUnfit, SettingsError), match=r"give a file that|give the path"):
             restore(file, f"sqlite:///{there}")
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["noise.db", "theirs.db"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["noise.db", "theirs.db"]
 
 
 def test_a_backup_of_no_store_leaves_no_file(tmp_path: Path) -> None:

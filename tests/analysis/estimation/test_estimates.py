@@ -84,9 +84,6 @@ def test_an_estimate_that_would_mean_nothing_is_refused(
         shares(collection, received(collection, falling(collection.inputs, 10)), **options)
 
 
-# -- nothing yet -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("collection", "low", "high"),
     [

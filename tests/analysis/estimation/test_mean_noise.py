@@ -52,9 +52,7 @@ def test_the_exact_interval_is_as_narrow_as_the_normal_where_that_takes_over(eps
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("n", [1, 3, 30])
-def test_a_half_width_grows_with_the_confidence_and_is_within_chernoff_s(
-    epsilon: str, n: int
-) -> None:
+def test_a_half_width_grows_with_confidence_within_chernoff_s(epsilon: str, n: int) -> None:
     """Beyond 1e-6 it is Chernoff's; an error is never larger than that of a single report."""
     mechanism = at(epsilon)
     alphas = (0.5, 0.05, 1e-3, 1e-5, 1e-6, 1e-8, 1e-15)

@@ -81,9 +81,7 @@ def test_no_unbiased_reading_varies_less(mechanism: RangeTree) -> None:
 
 
 @pytest.mark.parametrize("factor", ["1", "0.7", "1.3"])
-def test_intervals_of_shares_and_of_the_mean_hold_for_the_claimed_epsilon_alone(
-    factor: str,
-) -> None:
+def test_intervals_of_shares_and_the_mean_hold_for_the_claimed_epsilon(factor: str) -> None:
     """Of 120 runs at least 93.5 %, unless devices are 30 % below or above what is assumed.
 
     test_coverage_corners.py has ranges, targets, sizes and epsilons drawn at random.
@@ -192,9 +190,7 @@ def test_points_may_leave_the_bounds_but_bounds_stay_shares() -> None:
 
 
 @each_target
-def test_without_answers_and_with_one_every_share_of_a_range_is_possible(
-    target: IntervalTarget,
-) -> None:
+def test_with_no_answer_and_with_one_every_share_is_possible(target: IntervalTarget) -> None:
     counters = np.zeros(ONE.counters, np.int64)
     found = estimate_ranges(tree_weights(ONE), RANGE, counters, target=target)
     share = found.between(10, 20)
@@ -207,9 +203,6 @@ def test_without_answers_and_with_one_every_share_of_a_range_is_possible(
         share = estimate_ranges(tree_weights(ONE), RANGE, one).between(10, 20)
 
         assert (share.low, share.high) == (0, 1)
-
-
-# -- from the device -------------------------------------------------------------------------------
 
 
 def test_reports_of_devices_become_ranges() -> None:

@@ -36,9 +36,7 @@ def some_counters(n: int = 20_000, mechanism: DistributionMechanism = FOUR) -> C
 
 
 @every_epsilon
-def test_the_server_uses_the_devices_exact_distribution_and_decodes_it_without_bias(
-    epsilon: Fraction,
-) -> None:
+def test_the_devices_exact_distribution_is_decoded_without_bias(epsilon: Fraction) -> None:
     """Expected over a bucket's reports: the bucket's middle, and the square of it."""
     mechanism = DistributionMechanism.for_epsilon(epsilon)
     wave, rows = get_wave(mechanism), rows_of(mechanism)

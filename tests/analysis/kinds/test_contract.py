@@ -37,7 +37,6 @@ from ...properties.hostile_values import ODD
 
 Row = tuple[type, Measure | None]
 
-#: a definition of each row
 EXAMPLES: Mapping[Row, str] = {
     (Choice, None): 'values = ["a", "b", "c"]',
     (Boolean, None): "boolean = true",
@@ -131,6 +130,8 @@ def test_reports_become_figures_without_a_server(row: Row) -> None:
     assert all((series.poisoning_test, result.adequacy, kind.quantity.variance(Fraction(1))))
     assert bool(result.figures) == (row != (OpenStrings, None)), "no string was searched for"
     assert kind.comparison_problem(kind) == ""
+    if kind.simulation is not None:
+        assert kind.simulate({"n": ["100000"]}, np.random.default_rng(1)).n == 100_000
 
 
 @pytest.mark.parametrize("row", LOCAL, ids=row_name)

@@ -100,9 +100,6 @@ def test_every_kind_of_design_is_here() -> None:
     }
 
 
-# -- counters --------------------------------------------------------------------------------------
-
-
 #: one input a report, a mask, a list of members, a hyperplane
 SHAPES = [(10, "4"), (10, "0.5"), (64, "2.5"), (300, "1")]
 

@@ -10,40 +10,22 @@ from typing import Any
 from veilcount_client import Client
 from veilcount_client.delivery.transport import Outcome
 from veilcount_client.delivery.worker import ClientWorker
-from veilcount_shared import parse_collections
+
+from ..device_fixtures import file
 
 START = 1_796_299_200.0  # 2026-12-03 12:00 UTC
 PER_DAY = 64
 MARKED = "MARKED"
-CAMPAIGN = "epsilon = 1\nfrom = 2026-12-01\nuntil = 2027-12-01"
-COLLECTIONS = parse_collections(
-    f"""
-app = "acme-editor"
-
-[theme]
-question = "Which theme is active?"
-values = ["light", "{MARKED} dark", "system"]
-other = "another"
-unit = "day"
-segments = {{arm = ["A", "B"]}}
-{CAMPAIGN}
-
-[event]
-question = "Was it used?"
-boolean = true
-unit = "event"
-per_day = {PER_DAY}
-{CAMPAIGN}
-
-[minutes]
-question = "How long in all?"
-range = [0, 240]
-measure = "mean"
-takes = "sum"
-unit = "day"
-{CAMPAIGN}
-""",
-    lambda _: [],
+COLLECTIONS = file(
+    "acme-editor",
+    theme={
+        "values": ["light", f"{MARKED} dark", "system"],
+        "other": "another",
+        "segments": {"arm": ["A", "B"]},
+        "until": "2027-12-01",
+    },
+    event={"unit": "event", "per_day": PER_DAY, "until": "2027-12-01"},
+    minutes={"range": [0, 240], "measure": "mean", "takes": "sum", "until": "2027-12-01"},
 )
 NOBODY = "http://127.0.0.1:9"  # nobody listens there
 PERSONS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")

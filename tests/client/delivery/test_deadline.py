@@ -225,9 +225,7 @@ def test_a_socket_timeout_alone_does_not_end_these(monkeypatch: pytest.MonkeyPat
     assert not ended
 
 
-def test_an_encrypted_exchange_ends_at_its_deadline(
-    certificate: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_encrypted_exchange_ends_too(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificate))
     monkeypatch.setattr(transport, "MAX_SECONDS", 2.0)  # enough for the handshake
     reached = threading.Event()
@@ -263,18 +261,14 @@ def unanswered(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         yield f"http://aggregator.example.org:{full.getsockname()[1]}"
 
 
-def test_a_host_of_many_addresses_ends_at_the_deadline(
-    unanswered: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_addresses_end_at_a_deadline(unanswered: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The timeout to connect is an address's; the deadline is for all of them."""
     monkeypatch.setattr(transport, "TIMEOUT", (0.2, 0.2))
 
     assert isinstance(outcome(partial(send_to, unanswered)), Later)
 
 
-def test_a_timeout_to_connect_alone_does_not_end_it(
-    unanswered: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_timeout_to_connect_is_no_end(unanswered: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted bug: no time remains the same as all of it."""
     monkeypatch.setattr(transport, "TIMEOUT", (0.2, 0.2))
     monkeypatch.setattr(Deadline, "remaining", lambda _: 60.0)
@@ -292,9 +286,7 @@ def test_the_first_address_that_accepts_is_taken(monkeypatch: pytest.MonkeyPatch
     assert reply.status == 200
 
 
-def test_a_connection_class_that_resolves_names_itself_is_watched(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_connection_that_resolves_itself_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:
     """As through a SOCKS proxy, which alone resolves the name."""
     with listening(HEADERS) as address:
         host, _, port = address.partition(":")
@@ -316,9 +308,7 @@ def test_a_deadline_that_has_passed_watches_nothing_more() -> None:
         passed.watch(one)
 
 
-def test_an_interpreter_that_starts_no_thread_any_more_delivers(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_interpreter_without_new_threads_delivers(monkeypatch: pytest.MonkeyPatch) -> None:
     """As at the exit, from Python 3.12 on."""
     refused = RuntimeError("can't create new thread at interpreter shutdown")
     monkeypatch.setattr(threading.Thread, "start", Mock(side_effect=refused))

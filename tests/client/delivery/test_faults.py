@@ -137,9 +137,6 @@ def test_definitions_that_cannot_be_read_are_an_error_only_in_strict_mode(
         Client(NOBODY, collections=tmp_path / name, state_dir=tmp_path / "state", strict=True)
 
 
-# -- clocks ----------------------------------------------------------------------------------------
-
-
 class AnyClock:
     """A clock that shows any number, also such as no `datetime` holds."""
 
@@ -224,7 +221,14 @@ def test_a_message_is_logged_once_and_holds_no_value(
         for _ in range(100):
             client.record("unheard_of", MARKED)
         assert len(caplog.records) == 1
-        mistakes: list[Any] = ["", None, 7, ["a", "list"], {}]
+        mistakes: list[Any] = [
+            "",
+            None,
+            7,
+            ["a", "list"],
+            {},
+            Mock(__str__=Mock(side_effect=RuntimeError)),
+        ]
         for name in mistakes:
             client.record(name, MARKED)
 

@@ -115,9 +115,6 @@ def test_killed_at_any_moment(times: int, seed: int, apps: Apps, sink: Server) -
     assert sink.is_consistent
 
 
-# -- the end of a process --------------------------------------------------------------------------
-
-
 CODES = {"by sys.exit": 3, "by an exception": 1}
 
 

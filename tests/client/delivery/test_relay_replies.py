@@ -103,9 +103,7 @@ def test_all_keys_share_one_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("status", "body"), [(400, NAMED), (422, "{}"), (410, "{}")])
-def test_a_relay_that_forges_makes_the_device_keep_everything(
-    tmp_path: Path, status: int, body: str
-) -> None:
+def test_a_forging_relay_loses_no_report(tmp_path: Path, status: int, body: str) -> None:
     """For days: no report and no epsilon is lost, and `explain` says who did not reply."""
     with serving(answering(status, body.encode(), Content_Type=PROBLEM)) as server:
         transport = RelayTransport(server.url, KEYS, None, lambda: 0.0)

@@ -56,9 +56,7 @@ def test_a_flood_ends_by_its_length(flood: str, reads: list[int]) -> None:
     assert sum(reads[:-1]) <= MAX_READ
 
 
-def test_a_deadline_alone_does_not_end_a_flood(
-    reads: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_deadline_alone_ends_a_flood(reads: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted bug: nothing is limited, and the sender reads until the deadline."""
     monkeypatch.setattr(ReadBudget, "spend", lambda _, size: reads.append(size))
     monkeypatch.setattr(transport, "MAX_SECONDS", 0.3)
@@ -68,9 +66,7 @@ def test_a_deadline_alone_does_not_end_a_flood(
     assert sum(reads) > MAX_READ
 
 
-def test_between_the_bytes_of_a_drip_the_sender_sleeps(
-    reads: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_sender_sleeps_between_drips(reads: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     """It reads once a byte, and nothing in between."""
     monkeypatch.setattr(transport, "MAX_SECONDS", 1.0)
     with listening(dripping(CHUNKED, b"0")) as address:

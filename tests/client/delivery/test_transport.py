@@ -165,9 +165,6 @@ def test_an_unknown_certificate_is_for_later(certificate: Path) -> None:
     assert not b"".join(received)
 
 
-# -- bounds ----------------------------------------------------------------------------------------
-
-
 def test_a_reply_is_read_only_as_far_as_one_can_be_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 100 MB next to nothing is read, however long there would be for it."""
     monkeypatch.setattr(transport, "MAX_SECONDS", 60)

@@ -166,9 +166,7 @@ def test_what_is_shown_does_not_depend_on_the_value(keys: dict[str, Any], tmp_pa
 
 
 @pytest.mark.parametrize("keys", [KINDS[0], KINDS[2], KINDS[4]])
-def test_a_planted_line_that_shows_the_value_is_detected(
-    keys: dict[str, Any], tmp_path: Path
-) -> None:
+def test_a_planted_line_that_shows_a_value_is_seen(keys: dict[str, Any], tmp_path: Path) -> None:
     on_device = kept_values._on_device
 
     def planted(collection: Collection, value: HeldValue) -> KeptValue:
@@ -228,9 +226,7 @@ def answering(some_device: Device) -> list[int]:
         ("day", "not this day: drawn by chance, 3 of 365; next on 202"),
     ],
 )
-def test_a_period_that_was_not_drawn_names_the_next_one_that_was(
-    unit: str, words: str, tmp_path: Path
-) -> None:
+def test_a_period_not_drawn_names_the_next_drawn_one(unit: str, words: str, tmp_path: Path) -> None:
     """And on that date the person answers."""
     drawn = device(tmp_path, unit=unit, answers=3, start=JULY, **YEAR)
     following, *_ = answering(drawn)
@@ -281,33 +277,22 @@ def test_a_clock_that_was_set_back_is_named_by_dates(tmp_path: Path) -> None:
 # -- one reason a cause ----------------------------------------------------------------------------
 
 
-def test_a_refused_collection_has_one_reason(tmp_path: Path) -> None:
+def test_what_keeps_a_client_or_a_collection_from_working_is_one_reason(tmp_path: Path) -> None:
     """Its consent cannot be asked before the definitions, the ceiling or the trust are mended."""
-    collections = file(first={}, second={}, true=CENTRAL)
-    refusing = Device(tmp_path, collections, ceiling=30)
+    closed = Client(NOBODY, state_dir=tmp_path / "closed")
+    refusing = Device(tmp_path, file(first={}, second={}, true=CENTRAL), ceiling=30)
     refusing.record()
+    for client in (closed, refusing.client):
+        client.record("third", True)
 
+    assert closed.explain("third").reasons == (
+        "open: no definitions: pass collections= or set VEILCOUNT_COLLECTIONS",
+    )
     assert reasons(refusing, "second") == (
         "load second: needs ceiling = 60, it is 30: raise it to allow this",
     )
     assert len(reasons(refusing, "true")) == 1
     assert reasons(refusing, "third") == ("definitions: no [third] in first, second, true",)
-
-
-def test_a_name_that_the_definitions_do_not_have_is_one_reason(tmp_path: Path) -> None:
-    recording = device(tmp_path)
-    recording.client.record("ti", True)
-
-    assert reasons(recording, "ti") == ("definitions: no [ti] in it",)
-
-
-def test_a_client_that_could_not_open_has_one_reason(tmp_path: Path) -> None:
-    client = Client(NOBODY, state_dir=tmp_path)
-    client.record("it", True)
-
-    assert client.explain("it").reasons == (
-        "open: no definitions: pass collections= or set VEILCOUNT_COLLECTIONS",
-    )
 
 
 def test_a_state_that_fails_is_one_reason(tmp_path: Path) -> None:
@@ -319,9 +304,6 @@ def test_a_state_that_fails_is_one_reason(tmp_path: Path) -> None:
         during = reasons(failing)
 
     assert during == ("state: no right",)
-
-
-# -- development -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("keys", [{"answers": 1}, {"cohort": {"draw": "d", "number": 0, "of": 50}}])

@@ -91,9 +91,7 @@ def test_a_definition_that_was_never_pushed_is_named(tmp_path: Path) -> None:
         (-FORTY_DAYS, "this machine's clock is behind"),
     ],
 )
-def test_a_clock_that_is_forty_days_off_is_named(
-    ahead: timedelta, words: str, tmp_path: Path
-) -> None:
+def test_a_clock_forty_days_off_is_named(ahead: timedelta, words: str, tmp_path: Path) -> None:
     """A report from the future waits, one from the past was dropped."""
     now = NOW + timedelta(days=120)
     with deployment(tmp_path, FILE, now=now) as served:
@@ -112,9 +110,7 @@ def test_a_clock_that_is_forty_days_off_is_named(
         (400, PROBLEM, "answers 400 and refused the reports for good"),
     ],
 )
-def test_a_status_is_named_with_its_host(
-    status: int, kind: str, words: str, tmp_path: Path
-) -> None:
+def test_a_status_is_named_with_host(status: int, kind: str, words: str, tmp_path: Path) -> None:
     with serving(answering(status, b"{}", Content_Type=kind)) as server:
         transport = HttpTransport(server.url, None, NOW.timestamp)
         made = device(tmp_path, transport, url=server.url)
@@ -250,9 +246,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [each.getMessage() for each in caplog.records if ", delivery" in each.getMessage()]
 
 
-def test_trouble_is_warned_of_once_and_so_is_its_end(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_trouble_and_its_end_are_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Once a kind, however many reports and collections it meets."""
     made = Device(tmp_path, file(a={"unit": "event"}, b={"unit": "event"}))
     for why in ("503", "503", "ConnectionError", "503"):
@@ -290,9 +284,7 @@ def test_trouble_that_comes_and_goes_is_quiet_for_an_hour(
     assert len(flap()) == 2
 
 
-def test_a_collection_that_is_refused_is_named_in_the_log(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_refused_collection_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """The others are counted, which ends nothing of its trouble."""
     collections = file(known={"unit": "event"}, other={"unit": "event"})
     wire = Wire(clock_at(at(0, 9)))
@@ -313,9 +305,7 @@ def test_a_collection_that_is_refused_is_named_in_the_log(
     assert len(lines(caplog)) == 2
 
 
-def test_a_first_run_in_production_logs_nothing(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_first_production_run_is_quiet(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     made = device(tmp_path, RecordingTransport())
 
     assert caplog.text == ""

@@ -6,27 +6,12 @@ from datetime import UTC, datetime, timedelta
 
 from veilcount_shared import parse_collections
 
+from ..device_fixtures import definitions_text
+
 TODAY = datetime.now(UTC).date() - timedelta(days=1)
-FILE = f"""
-app = "acme-editor"
-
-[theme]
-question = "Which theme is active?"
-values = ["light", "dark", "system"]
-epsilon = 1
-unit = "user"
-from = {TODAY}
-until = {TODAY + timedelta(days=30_000)}
-
-[minutes]
-question = "How long was it used?"
-range = [0, 240]
-measure = "mean"
-takes = "sum"
-held = "process"
-epsilon = 1
-unit = "user"
-from = {TODAY}
-until = {TODAY + timedelta(days=30_000)}
-"""  # the sum is held for decades: it is stored at the end of its process, or never
+DATES = {"unit": "user", "from": TODAY, "until": TODAY + timedelta(days=30_000)}
+#: the sum is held for decades: it is stored at the end of its process, or never
+HELD = {"range": [0, 240], "measure": "mean", "takes": "sum", "held": "process"}
+THEME = {"question": "Which theme is active?", "values": ["light", "dark", "system"]}
+FILE = definitions_text("acme-editor", theme=THEME | DATES, minutes=HELD | DATES)
 COLLECTIONS = parse_collections(FILE, lambda _: [])

@@ -86,8 +86,6 @@ def stored(folder: Path, persons: Iterable[object] = range(PERSONS)) -> Counter[
 ALL = {"theme": PERSONS, "minutes": PERSONS}
 
 
-# -- gunicorn --------------------------------------------------------------------------------------
-
 WEB = """
 import os
 from veilcount_client import Client
@@ -186,8 +184,6 @@ def test_without_its_signals_celery_loses_what_is_held(folder: Path) -> None:
 
     assert stored(folder)["minutes"] == 0
 
-
-# -- a host that forks without Python's hooks ------------------------------------------------------
 
 FORK = f"""
 import ctypes, os

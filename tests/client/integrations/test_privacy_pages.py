@@ -245,9 +245,7 @@ def test_a_new_question_needs_a_new_consent(veilcount: ClientHarness) -> None:
     assert "You agreed" in ann.get("/privacy/consent").text
 
 
-def test_a_state_that_cannot_be_used_is_an_apology_without_details(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_unusable_state_is_an_apology_without_details(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both pages answer; a decision that could not be stored is not shown as one."""
     ann = browser(site())
     form = ann.get("/privacy/consent")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from veilcount_client.delivery.worker import GATHER
 from veilcount_client.testing import SettableClock
 from veilcount_shared import Collection
+from veilcount_shared.wire import decode_binary
 
 from ..device_fixtures import HOUR, Device, Wire, at, clock_at, device_in_memory
 from .paired_runs import ConstantSource, constant_randomizers, coupled
@@ -148,3 +150,32 @@ def reports_of(collection: Collection, emitted: Iterable[Emission]) -> list[Emis
     """Return those bodies that carry reports of one collection."""
     name = bytes.fromhex(collection.fingerprint)
     return [each for each in emitted if name in each[1]]
+
+
+def assert_alike(
+    collections: Mapping[str, Collection],
+    usual: Sequence[Emission],
+    other: Sequence[Emission],
+    claim: object = "of both",
+) -> None:
+    """Fail on the first attempt that is not the same, and say when it was and what it carried."""
+    names = {each.fingerprint: name for name, each in collections.items()}
+    for place, (left, right) in enumerate(zip_longest(usual, other)):
+        assert left == right, (
+            f"attempt {place}, {claim}: {shown(left, names)} against {shown(right, names)}"
+        )
+
+
+def shown(emission: Emission | None, names: Mapping[str, str]) -> str:
+    """Return an attempt in words: "day 2, 9.5 h: mood of period 1, slot 0"."""
+    if emission is None:
+        return "nothing"
+    instant, body = emission
+    batch = decode_binary(body)
+    carried = [
+        f"{names.get(each.fingerprint, 'another')} of period {each.period}, slot {each.slot}"
+        for each in batch.reports
+    ]
+    lost = ["losses"] * (batch.losses is not None)
+    day, hours = divmod((instant - at(0)) / HOUR, 24)
+    return f"day {day:.0f}, {hours:.4f} h, {len(body)} bytes: {'; '.join(carried + lost)}"

@@ -202,9 +202,6 @@ def test_an_aggregator_closes_and_its_devices_fall_silent(tmp_path: Path) -> Non
         assert aggregator.counted("it") == 1
 
 
-# -- how it is explained ---------------------------------------------------------------------------
-
-
 def test_the_receipt_and_the_doctor_name_a_closed_collection(tmp_path: Path) -> None:
     """To the person, in words and as JSON; to the operator, with what to do about it."""
     definitions, state = tmp_path / "collections.toml", tmp_path / "state"

@@ -9,8 +9,8 @@ randomness, and the *distributions* of what a server sees are compared.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from random import Random
 from typing import Any
 from unittest.mock import patch
@@ -34,6 +34,7 @@ from ..device_fixtures import (
     number,
     set_clock,
 )
+from ..planting import Plant
 from .emissions import Life, happen
 from .paired_runs import constant_randomizers
 
@@ -45,7 +46,6 @@ COLLECTIONS = file(
     state={"measure": "trend", "changes": 1},
 )
 FIRST = at(0, 7)
-Plant = Callable[[], AbstractContextManager[object]]
 
 
 LIVES = (
@@ -105,9 +105,6 @@ def _happen(device: Device, verb: str, instant: float) -> None:
         happen(device, verb)
 
 
-# -- what is compared ------------------------------------------------------------------------------
-
-
 def features(seen: list[Arrival]) -> dict[str, float]:
     """Return numbers that say how often, when, and with how many reports somebody sends."""
     figures: dict[str, float] = {}
@@ -161,9 +158,6 @@ def test_active_and_idle_have_one_distribution(life: Life, runs: int) -> None:
     p, name = least_p(life, runs)
 
     assert p > ALPHA, name
-
-
-# -- planted bugs ----------------------------------------------------------------------------------
 
 
 @contextmanager

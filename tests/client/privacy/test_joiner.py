@@ -8,7 +8,7 @@ right about as often as with a blind guess; planted bugs hand it nearly everybod
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -25,7 +25,7 @@ from veilcount_client.delivery import uploader
 from veilcount_client.recording.answer_drawing import AnswerDrawer, PersonAnswer
 from veilcount_client.state import QueuedReport
 from veilcount_client.testing import SeededRandomSource, SettableClock
-from veilcount_shared import Collection, RandomSource
+from veilcount_shared import Collection
 from veilcount_shared.report import KEYLESS_BODY_PSEUDONYMS, Batch
 from veilcount_shared.wire import encode_binary
 
@@ -40,6 +40,7 @@ from ..device_fixtures import (
     file,
     number,
 )
+from ..planting import Plant, in_place_of
 
 DEVICES, MANY = 32, 400  # so many in the suite, and with --full
 ALPHA = 1e-6  # of one way of joining two kinds of rows; all sources are seeded
@@ -53,7 +54,6 @@ COLLECTIONS = file(
 HIDDEN = "hidden", "hidden_too"
 PUBLIC = {name: COLLECTIONS[name] for name in "abc"}
 Name = tuple[str, int]  # a collection and a period
-Plant = Callable[[], AbstractContextManager[object]]
 
 
 @dataclass(frozen=True)
@@ -245,9 +245,6 @@ def test_a_backlog_does_not_come_in_step(devices: int) -> None:
         assert best(rows, (one, 0), (other, 0)) <= chance()
 
 
-# -- many persons of one client --------------------------------------------------------------------
-
-
 def bodies_of_persons(place: Path, **options: Any) -> list[list[int]]:
     """Return the bodies that a client of many persons sends: of which persons their rows are."""
     device = Device(place, PUBLIC, consent=None, persons=True, jitter=0, **options)
@@ -283,20 +280,15 @@ def test_a_body_of_many_persons_has_one_row_of_each_in_no_order(tmp_path: Path) 
     assert sum(map(len, keyless)) == DEVICES * len(PUBLIC)
 
 
-# -- planted bugs ----------------------------------------------------------------------------------
-
 LENGTHS = count(1000)
 
 
-def one_body() -> AbstractContextManager[object]:
+@in_place_of(uploader, "group_into_bodies")
+def one_body(
+    _: object, queued_reports: list[QueuedReport], *__: object, **___: bool
+) -> list[list[QueuedReport]]:
     """Wrong: what is due goes into one body, whatever its pseudonyms."""
-
-    def together(
-        queued_reports: list[QueuedReport], _: RandomSource, **__: bool
-    ) -> list[list[QueuedReport]]:
-        return [queued_reports] if queued_reports else []
-
-    return patch.object(uploader, "group_into_bodies", together)
+    return [queued_reports] if queued_reports else []
 
 
 @contextmanager
@@ -311,27 +303,23 @@ def revealing_length() -> Iterator[None]:
         yield
 
 
-def on_the_minute() -> AbstractContextManager[object]:
+@in_place_of(AnswerDrawer, "_times")
+def on_the_minute(
+    _: object, answers: AnswerDrawer, answer: PersonAnswer, place: int
+) -> tuple[float, float]:
     """Wrong, and once so: hidden reports leave on the device's full minute."""
-
-    def times(answers: AnswerDrawer, answer: PersonAnswer, place: int) -> tuple[float, float]:
-        instant = answer.instants[place]
-        return instant, instant
-
-    return patch.object(AnswerDrawer, "_times", times)
+    instant = answer.instants[place]
+    return instant, instant
 
 
-def in_step() -> AbstractContextManager[object]:
+@in_place_of(uploader.Uploader, "_put_back")
+def in_step(
+    _: object, each: Any, outbox: Any, queued_reports: list[QueuedReport], *__: Any, **___: Any
+) -> None:
     """Wrong, and once so: one back-off for the whole device; when it ends, all of it leaves."""
-
-    def put_back(
-        each: Any, outbox: Any, queued_reports: list[QueuedReport], *_: Any, **__: Any
-    ) -> None:
-        if getattr(each, "quiet", 0.0) <= each.now():
-            each.quiet = each.now() + HOUR
-        outbox.reschedule({report.number: each.quiet for report in queued_reports})
-
-    return patch.object(uploader.Uploader, "_put_back", put_back)
+    if getattr(each, "quiet", 0.0) <= each.now():
+        each.quiet = each.now() + HOUR
+    outbox.reschedule({report.number: each.quiet for report in queued_reports})
 
 
 PLANTED: dict[str, dict[str, Any]] = {

@@ -23,20 +23,20 @@ from veilcount_shared import Collection
 from veilcount_shared.domain import Boolean
 
 from ..device_fixtures import HOUR, MINUTE, Device, at, one_collection
-from .emissions import LIVES, NEVER, Life, Stream, at_once, emissions, recording
+from ..planting import Plant, in_place_of
+from .emissions import LIVES, NEVER, Life, Stream, assert_alike, at_once, emissions, recording
+
+Times = Callable[..., tuple[float, float]]
+Missing = Callable[..., Iterator[PersonAnswer]]
 
 
-def forgets_used() -> AbstractContextManager[object]:
+@in_place_of(SqliteState, "__init__")
+def forgets_used(original: Callable[..., None], state: SqliteState, *place: Any) -> None:
     """Wrong: a restart forgets what was answered, and draws again."""
-    original = SqliteState.__init__
-
-    def opening(state: SqliteState, place: str) -> None:
-        original(state, place)
-        with state._writing() as database:
-            database.execute("delete from used")
-            database.execute("delete from ledger")
-
-    return patch.object(SqliteState, "__init__", opening)
+    original(state, *place)
+    with state._writing() as database:
+        database.execute("delete from used")
+        database.execute("delete from ledger")
 
 
 @contextmanager
@@ -58,70 +58,54 @@ def redraws_daily() -> Iterator[None]:
         yield
 
 
-def hurries_the_hidden() -> AbstractContextManager[object]:
+@in_place_of(AnswerDrawer, "_times")
+def hurries_the_hidden(
+    original: Times, answers: AnswerDrawer, answer: PersonAnswer, number: int
+) -> tuple[float, float]:
     """Wrong: a flush takes hidden reports along."""
-    original = AnswerDrawer._times
-
-    def hurried(answers: AnswerDrawer, answer: PersonAnswer, number: int) -> tuple[float, float]:
-        return answer.at, original(answers, answer, number)[1]
-
-    return patch.object(AnswerDrawer, "_times", hurried)
+    return answer.at, original(answers, answer, number)[1]
 
 
-def skips_what_it_does_not_know() -> AbstractContextManager[object]:
+@in_place_of(Recorder, "_answer")
+def skips_what_it_does_not_know(
+    original: Callable[..., PersonAnswer | Loss], answers: Recorder, record: RecordCall
+) -> PersonAnswer | Loss:
     """Wrong: a value outside the domain makes no report."""
-    original = Recorder._answer
-
-    def picky(answers: Recorder, record: RecordCall) -> PersonAnswer | Loss:
-        if isinstance(record.collection.domain, Boolean) and record.value not in {True, False}:
-            return Loss.UNKNOWN
-        return original(answers, record)
-
-    return patch.object(Recorder, "_answer", picky)
+    if isinstance(record.collection.domain, Boolean) and record.value not in {True, False}:
+        return Loss.UNKNOWN
+    return original(answers, record)
 
 
-def sends_absences_at_once() -> AbstractContextManager[object]:
+@in_place_of(AnswerDrawer, "_times")
+def sends_absences_at_once(
+    original: Times, answers: AnswerDrawer, answer: PersonAnswer, number: int
+) -> tuple[float, float]:
     """Wrong: an absence leaves when it is drawn, a minute before a recorded answer would."""
-    original = AnswerDrawer._times
-
-    def prompt(answers: AnswerDrawer, answer: PersonAnswer, number: int) -> tuple[float, float]:
-        earliest, send_at = original(answers, answer, number)
-        return (earliest - MINUTE, send_at - MINUTE) if answer.absent else (earliest, send_at)
-
-    return patch.object(AnswerDrawer, "_times", prompt)
+    earliest, send_at = original(answers, answer, number)
+    return (earliest - MINUTE, send_at - MINUTE) if answer.absent else (earliest, send_at)
 
 
-def forgets_absences() -> AbstractContextManager[object]:
+@in_place_of(Recorder, "_missing")
+def forgets_absences(original: Missing, answers: Recorder, *more: Any) -> Iterator[PersonAnswer]:
     """Wrong: periods in which the app did not run are not caught up."""
-    original = Recorder._missing
-
-    def today(answers: Recorder, *arguments: Any) -> Iterator[PersonAnswer]:
-        for each in original(answers, *arguments):
-            if at(each.period + 1) > arguments[-1]:
-                yield each
-
-    return patch.object(Recorder, "_missing", today)
+    for answer in original(answers, *more):
+        if at(answer.period + 1) > more[-1]:
+            yield answer
 
 
-def keeps_the_time_of_the_largest() -> AbstractContextManager[object]:
+@in_place_of(recorder_module, "_merged")
+def keeps_the_time_of_the_largest(_: object, held: PersonAnswer, new: PersonAnswer) -> PersonAnswer:
     """Wrong, and once so: of two records, the one whose value stays says when."""
-
-    def merged(held: PersonAnswer, new: PersonAnswer) -> PersonAnswer:
-        return new if new.value > held.value else held  # type: ignore[operator] # numbers, here
-
-    return patch.object(recorder_module, "_merged", merged)
+    return new if new.value > held.value else held  # type: ignore[operator] # numbers, here
 
 
-def copies_the_queue() -> AbstractContextManager[object]:
+@in_place_of(Device, "fork")
+def copies_the_queue(_: object, device: Device) -> None:
     """Wrong: a forked child stores what its parent recorded, too."""
-
-    def fork(device: Device) -> None:
-        queue = list(device.worker._queue)
-        device.worker.store()
-        device.worker.after_fork()
-        device.worker._queue.extend(queue)
-
-    return patch.object(Device, "fork", fork)
+    queue = list(device.worker._queue)
+    device.worker.store()
+    device.worker.after_fork()
+    device.worker._queue.extend(queue)
 
 
 def reports_hidden_losses() -> AbstractContextManager[object]:
@@ -166,7 +150,6 @@ def closes_to_absences_alone() -> Iterator[None]:
         yield
 
 
-Plant = Callable[[], AbstractContextManager[object]]
 MONTH = one_collection("month", unit="month")
 MOOD = one_collection("mood", presence="hidden")
 LATE = one_collection("mood", presence="hidden", late=0)
@@ -205,13 +188,21 @@ PLANTED = (
 
 
 @pytest.mark.parametrize("row", PLANTED, ids=lambda row: row[0].__name__)
-def test_the_checker_sees(row: tuple[Plant, dict[str, Collection], Stream, Stream, Life]) -> None:
-    """A planted bug makes two streams differ that the product keeps equal."""
-    plant, collections, one, other, life = row
-    expected = emissions(collections, one, life)
+def test_the_checker_sees(
+    row: tuple[Plant, dict[str, Collection], Stream, Stream, Life], caplog: pytest.LogCaptureFixture
+) -> None:
+    """A planted bug makes two streams differ that the product keeps equal, and says in what.
 
-    assert emissions(collections, other, life) == expected
-    assert (
-        emissions(collections, one, life, plant=plant) != expected
-        or emissions(collections, other, life, plant=plant) != expected
-    )
+    It differs in what leaves, and not because the client it was planted into does not start.
+    """
+    plant, collections, one, other, life = row
+    usual = emissions(collections, one, life)
+    wrong = [emissions(collections, stream, life, plant=plant) for stream in (one, other)]
+    different = next(emitted for emitted in wrong if emitted != usual)
+
+    assert "Error" not in caplog.text
+    assert_alike(collections, usual, emissions(collections, other, life))
+    with pytest.raises(
+        AssertionError, match=rf"^attempt \d+, planted: .*{next(iter(collections))}"
+    ):
+        assert_alike(collections, usual, different, "planted")

@@ -9,25 +9,24 @@ another machine silenced the active (0 against 0.95).
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
 import pytest
 
 from veilcount_client.consent import ConsentDecisions
-from veilcount_client.state import PersonState, file_checks, sqlite_database
-from veilcount_client.state.sqlite import SqliteState
+from veilcount_client.state import file_checks, sqlite_database
 from veilcount_shared import Collection
 
+from ...matrix import planted
 from ..device_fixtures import HOUR, Device, at, file, one_collection, set_clock
+from ..planting import Plant
 from .emissions import NEVER, Life, Stream, emissions, recording
 
 MONTH: dict[str, object] = {"unit": "month", "presence": "hidden"}
 LIMITS = {"ceiling": 1000, "daily_ceiling": 100}
-Plant = Callable[[], AbstractContextManager[object]]
 
 
 def remove(device: Device) -> None:
@@ -122,16 +121,7 @@ def test_a_hidden_question_that_is_added_is_not_answered_for_days_before(memory:
 
 
 def test_what_counts_from_the_first_consent_is_seen(memory: Path) -> None:
-    """The planted variant: every question is covered since the person's first consent."""
-    person = SqliteState.person
-
-    def since_the_first(state: SqliteState, key: bytes) -> PersonState:
-        read = person(state, key)
-        first = min((each.since for each in read.coverage.values()), default=0.0)
-        coverage = {series: replace(each, since=first) for series, each in read.coverage.items()}
-        return replace(read, coverage=coverage)
-
-    with patch.object(SqliteState, "person", since_the_first):
+    with planted.first_consent():
         periods, cost = added_later(memory / "planted")
 
     assert (len(periods), cost) == (22, 22 * 10**6)
@@ -147,9 +137,6 @@ def test_instants_of_the_day_of_consent_are_spread(memory: Path) -> None:
     assert at(0, 20) < instants[0] < instants[-1] <= at(1)
     assert len(set(instants)) > 15
     assert instants[-1] - instants[0] > 2 * HOUR
-
-
-# -- planted bugs ----------------------------------------------------------------------------------
 
 
 def leaves_what_waits() -> AbstractContextManager[object]:

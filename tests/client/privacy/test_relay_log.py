@@ -10,7 +10,7 @@ that a request came is what a relay is for.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 
 import pytest
 
@@ -19,6 +19,7 @@ from veilcount_shared import Collection
 from veilcount_shared.verdict import Verdict
 
 from ..device_fixtures import at, file
+from ..planting import Plant
 from .emissions import LIVES, NEVER, Life, Stream, emissions, recording
 from .relayed_wire import (
     ACTIONS,
@@ -31,7 +32,6 @@ from .relayed_wire import (
     unpadded_replies,
 )
 
-Plant = Callable[[], AbstractContextManager[object]]
 PUBLIC = file(
     first={"values": ["a", "b", "c"]},
     event={"unit": "event", "per_day": 3, "linkage": "none"},

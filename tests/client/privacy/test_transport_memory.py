@@ -209,9 +209,6 @@ def _own_variables(place: ModuleType | type) -> list[object]:
     ]
 
 
-# -- planted memories ------------------------------------------------------------------------------
-
-
 @contextmanager
 def a_memory_of_delays() -> Iterator[None]:
     """Wrong: the longest Retry-After is kept, two levels below the transport."""

@@ -202,9 +202,6 @@ def test_a_collection_that_is_spent_takes_nothing_from_another(tmp_path: Path) -
     assert [spend(device, name, range(12)) for name in ("a", "b")] == [20, 20]
 
 
-# -- whatever the files ----------------------------------------------------------------------------
-
-
 @st.composite
 def tables(draw: st.DrawFn) -> dict[str, Table]:
     """Return a file of a few collections; some in a cohort, some renamed."""
@@ -223,9 +220,7 @@ def tables(draw: st.DrawFn) -> dict[str, Table]:
 
 @settings(max_examples=50)
 @given(st.lists(tables(), min_size=1, max_size=5))
-def test_however_files_follow_each_other_nobody_exceeds_the_ceiling(
-    files: list[dict[str, Table]],
-) -> None:
+def test_whatever_files_follow_nobody_exceeds_the_ceiling(files: list[dict[str, Table]]) -> None:
     """Persons of both cohorts who always spend all they may stay below the first file's sum."""
     accounts: dict[int, dict[str, int]] = {0: defaultdict(int), 1: defaultdict(int)}
     with tempfile.TemporaryDirectory(dir=quick()) as place:

@@ -12,6 +12,7 @@ import pytest
 
 from veilcount_client import Client, NotAnAnswer
 from veilcount_client import client as client_module
+from veilcount_client.session import Session
 from veilcount_client.state.losses import Loss
 from veilcount_shared import SystemRandomSource
 
@@ -85,22 +86,6 @@ def test_a_withdrawal_stops_what_is_left_of_a_question_that_is_gone(tmp_path: Pa
     assert len(device.wire.attempts) == 1
 
 
-def test_a_new_collection_waits_for_consent(tmp_path: Path) -> None:
-    """Consent covers what the definitions held when it was given."""
-    device = Device(tmp_path, file(a={}))
-    device.stop()
-    device.options = {"ceiling": 60, "daily_ceiling": 2}
-    device.start(file(a={}, b={}))
-    unasked = device.client.unasked()
-    device.send("b")
-    before = len(device.wire.reports)
-    device.client.consent(True)
-    device.send("b")
-
-    assert (unasked, device.client.unasked()) == (["b"], [])
-    assert (before, len(device.wire.reports)) == (0, 1)
-
-
 # -- a decision is True or False -------------------------------------------------------------------
 
 NO_DECISIONS = ["no", "yes", "", 0, 1, None, [], np.True_, object()]
@@ -170,16 +155,21 @@ def test_the_question_is_put_while_undecided_and_never_again_after_a_no(tmp_path
 
 
 def test_after_a_yes_the_question_is_put_when_something_is_added(tmp_path: Path) -> None:
-    """`if client.consented is None: ask` once lost all that a release added, without a word."""
+    """`if client.consented is None: ask` once lost all that a release added, without a word.
+
+    Consent covers what the definitions held when it was given.
+    """
     device = Device(tmp_path, file(a={}))
     client = updated(device, a={}, b={})
     question = client.must_ask, client.unasked()
+    device.send("b")
+    before = len(device.wire.counted)
     client.consent(True, only="new")
     device.send()
 
     assert question == (True, ["b"])
-    assert not client.must_ask
-    assert len(device.wire.counted) == 2
+    assert (client.must_ask, client.unasked()) == (False, [])
+    assert (before, len(device.wire.counted)) == (0, 2)
 
 
 def test_a_no_to_what_is_new_keeps_the_rest_and_is_kept_by_name(tmp_path: Path) -> None:
@@ -220,6 +210,7 @@ def test_a_no_to_a_named_question_wipes_what_waits_of_it_alone(tmp_path: Path) -
         device.collections["a"].fingerprint
     ]
     assert (device.client.consented, device.client.must_ask) == (True, False)
+    assert "ask again" not in str(device.client.explain("b"))
 
 
 def test_a_yes_to_a_name_after_a_no_leaves_the_others_declined(tmp_path: Path) -> None:
@@ -230,9 +221,12 @@ def test_a_yes_to_a_name_after_a_no_leaves_the_others_declined(tmp_path: Path) -
     assert not device.client.must_ask
 
 
-@pytest.mark.parametrize("only", ["a", ["x"], [], [1]])
+@pytest.mark.parametrize("only", ["a", ["x"], [], [1], 1, True, object()])
 def test_a_decision_about_no_question_changes_nothing(tmp_path: Path, only: Any) -> None:
+    """It raises for a developer, and is no crash of the app."""
     device = Device(tmp_path, file(a={}), consent=None)
+    with patch.object(Session, "is_test", False):
+        device.client.consent(True, only=only)
 
     with pytest.raises(NotAnAnswer, match="only"):
         device.client.consent(True, only=only)

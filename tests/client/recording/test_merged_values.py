@@ -71,9 +71,7 @@ def test_any_value_has_on_the_device_the_effect_that_it_has_in_memory(domain: st
 @pytest.mark.parametrize(
     ("takes", "domain"), [("any", "boolean"), ("max", "range"), ("sum", "range")]
 )
-def test_values_of_different_kinds_merge_alike_in_memory_and_on_the_device(
-    takes: str, domain: str
-) -> None:
+def test_any_two_kinds_merge_alike_in_memory_and_on_the_device(takes: str, domain: str) -> None:
     """Once, of Decimals the device reported the first alone: they did not add to what it held."""
     rule = Takes(takes)
     for first, second, third in product(NUMBERS[::2] + OBJECTS[::6], NUMBERS, NUMBERS[1::6]):

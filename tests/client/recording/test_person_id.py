@@ -15,7 +15,7 @@ import pytest
 from veilcount_client import NotAPerson, NotUsable
 from veilcount_client.recording.person_id import person_name
 
-from ..device_fixtures import Device, at, one_collection
+from ..device_fixtures import Device, one_collection
 
 ID = UUID("00112233-4455-6677-8899-aabbccddeeff")
 
@@ -38,6 +38,7 @@ class User:
         ("7", [7, "7", b"7", Text.SEVEN, Number.SEVEN]),
         ("0", [0, "0", b"0"]),
         (str(ID), [ID, str(ID), str(ID).upper(), str(ID).encode()]),
+        (str(ID), [ID.hex, f"{{{ID}}}", ID.urn, ID.hex.upper().encode()]),
         ("añb", ["añb", "añb".encode()]),
         ("guest:7", ["guest:7"]),
     ],
@@ -124,14 +125,3 @@ def test_a_client_of_many_is_no_person_itself(
         use(strict)
     assert lenient.state.consenting() == []
     assert caplog.text.count(f"{call} on the client itself would take all users") == 2  # once each
-
-
-def test_a_person_is_one_in_every_spelling_of_the_id(tmp_path: Path) -> None:
-    device = Device(tmp_path, one_collection("it"), persons=True)
-    device.client.person(7).consent(True)
-    for spelling in (7, "7", b"7"):
-        device.client.person(spelling).record("it", True)
-    device.work()
-    device.run_until(at(1))
-
-    assert len(device.wire.counted) == 1

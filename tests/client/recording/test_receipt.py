@@ -29,9 +29,7 @@ THREE = file(
 )
 
 
-def test_each_adjacency_has_a_total_and_the_plain_sum_is_no_privacy_figure(
-    veilcount: ClientHarness,
-) -> None:
+def test_each_adjacency_has_a_total_the_plain_sum_is_a_limit(veilcount: ClientHarness) -> None:
     """Of a person who answered one local collection, and one of a curator's of each adjacency."""
     client = veilcount.client(THREE, trust_curator=True)
     before = client.receipt()
@@ -243,9 +241,6 @@ def test_what_is_remembered_of_definitions_is_bounded(tmp_path: Path) -> None:
     assert kept == [each.fingerprint for each in forms[-known_definitions.MOST :]]
 
 
-# -- a receipt that cannot be made -----------------------------------------------------------------
-
-
 def test_a_receipt_never_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without definitions, without a state, when the disk fails later, behind a kill switch."""
     (tmp_path / "file").write_text("a file")
@@ -276,9 +271,7 @@ def test_a_receipt_never_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2])
-def test_a_right_guess_is_stated_at_most_and_exactly_for_a_boolean(
-    epsilon: float, veilcount: ClientHarness
-) -> None:
+def test_a_right_guess_is_stated_for_a_boolean(epsilon: float, veilcount: ClientHarness) -> None:
     """From one report: the randomizer keeps the answer so often. From three: two of them agree."""
     collections = one_collection("it", epsilon=epsilon, answers=3)
     client = veilcount.client(collections)

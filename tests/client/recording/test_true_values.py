@@ -140,33 +140,26 @@ def withdraw(device: Device) -> None:
     device.client.consent(True)
 
 
-@pytest.mark.parametrize("live", [wait, withdraw])
-def test_what_is_on_its_way_or_withdrawn_is_no_loss(
-    tmp_path: Path, live: Callable[[Device], None]
+def forget(device: Device) -> None:
+    record(device, 3)
+    device.client.forget()
+
+
+@pytest.mark.parametrize(("live", "arrives"), [(wait, True), (withdraw, False), (forget, False)])
+def test_what_waits_or_is_wiped_is_no_loss(
+    tmp_path: Path, live: Callable[[Device], None], *, arrives: bool
 ) -> None:
-    """Neither the person nor the aggregator hears of values that a crash would have lost."""
+    """Neither the person nor the aggregator hears of values that a crash would have lost.
+
+    What is withdrawn never leaves.
+    """
     device = trusting(tmp_path, one_collection("it", **EVENTS))
     live(device)
     device.run_for(4 * DAY)
 
     assert device.losses() == {}
     assert reported(device) == []
-
-
-def forget(device: Device) -> None:
-    record(device, 3)
-    device.client.forget()
-
-
-@pytest.mark.parametrize("live", [withdraw, forget])
-def test_a_true_value_that_is_withdrawn_never_leaves(
-    tmp_path: Path, live: Callable[[Device], None]
-) -> None:
-    device = trusting(tmp_path, one_collection("it", **EVENTS))
-    live(device)
-    device.run_for(4 * DAY)
-
-    assert device.wire.reports == []
+    assert bool(device.wire.reports) is arrives
 
 
 def test_a_forked_child_leaves_true_values_to_its_parent(tmp_path: Path) -> None:
@@ -201,9 +194,6 @@ def test_a_central_collection_records_nothing_without_trust(tmp_path: Path) -> N
     assert "trust_curator=True" in str(device.client.explain("it"))
 
 
-# -- independent instants --------------------------------------------------------------------------
-
-
 def test_after_hours_of_sleep_collections_do_not_leave_in_one_round(tmp_path: Path) -> None:
     """What fell due while the machine slept gets new times, each its own, within minutes."""
     device = five(tmp_path, CENTRAL)
@@ -214,9 +204,6 @@ def test_after_hours_of_sleep_collections_do_not_leave_in_one_round(tmp_path: Pa
 
     assert len({round(each) for each in instants}) == len(NAMES)
     assert max(instants) <= at(0, 16) + memory_outbox.JITTER + 1
-
-
-# -- on the device ---------------------------------------------------------------------------------
 
 
 def test_on_the_device_a_true_value_survives_a_crash(tmp_path: Path) -> None:
@@ -242,8 +229,6 @@ def test_on_the_device_a_true_value_survives_a_crash(tmp_path: Path) -> None:
     [sent] = after.entries[0].sent
     assert (sent["status"], sent["message"]) == ("delivered", "")
 
-
-# -- a process that ends without close() -----------------------------------------------------------
 
 ENDS = """
 import sys

@@ -24,9 +24,7 @@ from .state_fixtures import ANN, SERIES, agree, draw, spent
 MOVED = {(Loss.MOVED, ""): 1}
 
 
-def test_a_copy_is_another_person_with_the_same_ledger(
-    sqlite: SqliteEngine, tmp_path: Path
-) -> None:
+def test_a_copy_is_a_new_person_with_the_same_ledger(sqlite: SqliteEngine, tmp_path: Path) -> None:
     """Counted once; the original goes on."""
     state = sqlite.open()
     agree(state)
@@ -88,9 +86,7 @@ def backed_up(engine: SqliteEngine, how: str) -> Backup:
 
 @pytest.mark.parametrize("restore", [copy_back, move_back])
 @pytest.mark.parametrize("how", ["open", "closed"])
-def test_a_restored_file_is_another_person(
-    sqlite: SqliteEngine, how: str, restore: Restore
-) -> None:
+def test_a_restored_file_is_a_new_person(sqlite: SqliteEngine, how: str, restore: Restore) -> None:
     """What the backup knew of is still spent. Counted once."""
     restore(sqlite.folder, backed_up(sqlite, how))
     restored = sqlite.open()
@@ -144,9 +140,7 @@ def test_a_count_of_openings_does_not_detect_a_restored_file(
 
 
 @pytest.mark.parametrize("commits", [20, pytest.param(400, marks=pytest.mark.full)])
-def test_an_older_file_with_a_newer_log_is_whole_or_detected(
-    sqlite: SqliteEngine, commits: int
-) -> None:
+def test_an_old_file_with_a_new_log_is_whole_or_seen(sqlite: SqliteEngine, commits: int) -> None:
     """Only the file is copied back after a crash."""
     agree(sqlite.open())
     app = start(store, sqlite.location)
@@ -167,9 +161,7 @@ def test_an_older_file_with_a_newer_log_is_whole_or_detected(
 @pytest.mark.parametrize(
     "writes", [0, *(pytest.param(each, marks=pytest.mark.full) for each in (1, 2, 3, 7))]
 )
-def test_a_crash_around_the_writing_of_the_mark_is_no_rollback(
-    sqlite: SqliteEngine, when: str, writes: int
-) -> None:
+def test_a_crash_near_the_mark_is_no_rollback(sqlite: SqliteEngine, when: str, writes: int) -> None:
     """A process is killed between its commit and its mark, or right after it."""
     agree(sqlite.open())
     for _ in range(2):

@@ -62,9 +62,7 @@ def answered(place: Path, keys: Mapping[str, object], restorations: int = 8) -> 
 
 
 @pytest.mark.parametrize("keys", [EVER, MONTH, SLOW], ids=["user", "month", "trend"])
-def test_a_restored_state_answers_no_period_twice(
-    tmp_path: Path, keys: Mapping[str, object]
-) -> None:
+def test_a_restored_state_answers_none_twice(tmp_path: Path, keys: Mapping[str, object]) -> None:
     periods = answered(tmp_path, keys)
 
     assert len(periods) == len(set(periods))
@@ -91,9 +89,7 @@ def test_a_state_that_begins_anew_is_seen(tmp_path: Path) -> None:
         assert answered(tmp_path, EVER) == [0] * 9
 
 
-def test_answers_count_again_from_the_next_period_on(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_answers_count_from_next_period(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Said by log, explain and doctor, with the day; the app can tell; what waits is dropped."""
     device = Device(tmp_path / "state", file(it=DAILY, ever=EVER))
     never_moved = device.client.state_moved

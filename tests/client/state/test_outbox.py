@@ -36,9 +36,7 @@ def state(state: ClientState) -> ClientState:
 # -- leases ----------------------------------------------------------------------------------------
 
 
-def test_due_reports_are_leased_the_longest_due_first_until_the_lease_ends(
-    state: ClientState,
-) -> None:
+def test_due_reports_are_leased_longest_due_first_until_a_lease_ends(state: ClientState) -> None:
     assert state.next_due() is None
     state.commit([draw(at, send_at=NOW + 3 - at) for at in range(3)])
     state.commit([draw(9, send_at=NOW + 900)])
@@ -72,9 +70,7 @@ def test_a_hurried_lease_takes_whatever_may_leave(state: ClientState) -> None:
 # -- settled ---------------------------------------------------------------------------------------
 
 
-def test_a_settled_report_stays_in_the_receipt_and_never_leaves_again(
-    engine: Engine, state: ClientState
-) -> None:
+def test_a_settled_report_is_kept_and_never_leaves(engine: Engine, state: ClientState) -> None:
     """Delivered or dropped, it is counted once; of a true value the message is wiped."""
     randomized, *true = (draw(period, message=b"an-answer") for period in range(4))
     state.commit([randomized, *(replace(each, is_true=True) for each in true)])
@@ -99,9 +95,6 @@ def test_the_receipt_keeps_the_last_finished_and_all_that_wait(state: ClientStat
     assert [each.report.period for each in kept] == [0, *range(5, KEPT + 5)]
     assert [each.status for each in kept] == ["waiting"] + ["delivered"] * KEPT
     assert statuses(state, BEN) == ["waiting"]
-
-
-# -- rescheduled -----------------------------------------------------------------------------------
 
 
 def test_a_rescheduled_report_is_due_at_its_new_time(state: ClientState) -> None:
@@ -147,9 +140,7 @@ def test_expired_reports_are_dropped_and_do_not_count_for_the_limits(state: Clie
 
 
 @pytest.mark.parametrize("limits", [OutboxLimits(reports=2), OutboxLimits(message_bytes=8)])
-def test_the_oldest_reports_over_a_limit_are_evicted(
-    state: ClientState, limits: OutboxLimits
-) -> None:
+def test_the_oldest_over_a_limit_are_evicted(state: ClientState, limits: OutboxLimits) -> None:
     state.commit([draw(at, message=b"four", send_at=NOW - at) for at in range(4)])
     state.expire(NOW, limits)
 

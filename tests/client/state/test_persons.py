@@ -52,9 +52,7 @@ def test_ids_are_not_stored(engine: Engine, state: ClientState) -> None:
     assert hashlib.sha256(b"ann@example.org").digest()[:8] not in stored
 
 
-def test_each_definition_keeps_when_it_was_first_covered(
-    engine: Engine, state: ClientState
-) -> None:
+def test_each_definition_keeps_its_first_coverage(engine: Engine, state: ClientState) -> None:
     """Through a withdrawal, and to be forgotten; a resumption is kept with it."""
     state.consent(ANN, ConsentDecision(NOW - 1, consented=False))
     assert (state.person(ANN).consented, state.person(ANN).coverage) == (False, {})
@@ -91,9 +89,7 @@ def test_a_no_to_one_definition_leaves_the_others(engine: Engine, state: ClientS
     assert (state.held(ANN, OTHER), len(state.sent(BEN))) == (None, 2)
 
 
-def test_a_withdrawal_wipes_only_what_waits_and_to_be_forgotten_makes_another(
-    state: ClientState,
-) -> None:
+def test_a_withdrawal_wipes_what_waits_to_be_forgotten_makes_another(state: ClientState) -> None:
     """Of somebody else nothing is changed; the ledger stays in any case."""
     agree(state, ANN, BEN)
     before = state.person(ANN)
@@ -117,9 +113,7 @@ def test_a_withdrawal_wipes_only_what_waits_and_to_be_forgotten_makes_another(
 # -- losses and notes ------------------------------------------------------------------------------
 
 
-def test_another_opening_knows_losses_notes_and_closed_series(
-    engine: Engine, state: ClientState
-) -> None:
+def test_losses_notes_and_closed_series_are_stored(engine: Engine, state: ClientState) -> None:
     """Losses add up by reason and collection; a closed series outlives whoever leaves."""
     agree(state, ANN, BEN)
     state.lose({(Loss.CRASHED, "a b"): 3, (Loss.AGED, ""): 1})

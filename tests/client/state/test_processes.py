@@ -42,8 +42,6 @@ from .state_fixtures import (
 
 PROCESSES, THREADS, PERIODS = 3, 8, 12
 
-# -- one like the other ----------------------------------------------------------------------------
-
 
 def random_step(random: Random) -> Callable[[ClientState], Any]:
     """Return something to do with a state, whose result says what it did."""

@@ -46,9 +46,7 @@ def frail_state(frail: RedisServer) -> Iterator[RedisState]:
     state.close()
 
 
-def test_a_redis_without_memory_accepts_nothing_new(
-    frail: RedisServer, frail_state: RedisState
-) -> None:
+def test_a_redis_without_memory_takes_no_more(frail: RedisServer, frail_state: RedisState) -> None:
     """What it has is settled, dropped and wiped all the same."""
     state = frail_state
     state.commit([draw(0), draw(1)])
@@ -74,9 +72,6 @@ def test_a_redis_without_memory_accepts_nothing_new(
     assert state.commit([draw(2, coverage=1)]) == [DrawOutcome.STORED]
 
 
-# -- lost replies ----------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def proxy(server: RedisServer) -> Iterator[LosingProxy]:
     """A proxy that loses replies on demand."""
@@ -96,9 +91,7 @@ def proxied(proxy: LosingProxy, redis: Engine) -> Iterator[RedisState]:
     state.close()
 
 
-def test_whatever_reply_is_lost_nothing_is_done_twice(
-    proxy: LosingProxy, proxied: RedisState
-) -> None:
+def test_a_lost_reply_does_nothing_twice(proxy: LosingProxy, proxied: RedisState) -> None:
     """The outcomes are those of what was done, also for a slot that is frozen and for events."""
     proxy.lose = 1
     outcomes = proxied.commit([*(draw(period) for period in (0, 1, 2, 2)), draw(free=True)])
@@ -197,9 +190,6 @@ def test_an_emptied_redis_begins_anew(frail: RedisServer, frail_state: RedisStat
     assert frail_state.losses() == {(Loss.CORRUPT, ""): 1}
     assert frail_state.person(ANN).consented is None
     other.close()
-
-
-# -- size ------------------------------------------------------------------------------------------
 
 
 def test_a_person_costs_little(frail: RedisServer, frail_state: RedisState) -> None:

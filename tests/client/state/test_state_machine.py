@@ -26,9 +26,8 @@ from veilcount_client.state import ConsentDecision, QueuedReport, sqlite_commit
 from veilcount_client.state.sqlite import SqliteState
 from veilcount_shared.report import Report
 
+from ..planting import Plant, in_place_of
 from .device_life import Life, checked_life
-
-Patch = AbstractContextManager[object]
 
 
 @pytest.mark.parametrize(
@@ -42,9 +41,6 @@ def test_no_life_breaks_a_promise(lives: int, steps: int) -> None:
     run_state_machine_as_test(
         Life, settings=settings(max_examples=lives, stateful_step_count=steps, deadline=None)
     )
-
-
-# -- lives that are written out --------------------------------------------------------------------
 
 
 def record_and_deliver(life: Life) -> None:
@@ -68,9 +64,7 @@ def record_and_hear_of_a_closing(life: Life) -> None:
 
 @pytest.mark.parametrize("live", [record_and_deliver, record_and_hear_of_a_closing])
 @pytest.mark.parametrize("steps", range(1, 13))
-def test_a_cut_between_any_two_steps_breaks_no_promise(
-    live: Callable[[Life], None], steps: int
-) -> None:
+def test_a_cut_between_two_steps_breaks_nothing(live: Callable[[Life], None], steps: int) -> None:
     with checked_life() as life:
         life.crash_soon(steps)
         live(life)
@@ -79,62 +73,55 @@ def test_a_cut_between_any_two_steps_breaks_no_promise(
 # -- planted bugs ----------------------------------------------------------------------------------
 
 
-def keeps_no_withdrawal() -> Patch:
+@in_place_of(SqliteState, "consent")
+def keeps_no_withdrawal(
+    original: Callable[..., None], state: SqliteState, key: bytes, decision: ConsentDecision
+) -> None:
     """Wrong: a withdrawal is not written down, and what is on its way leaves."""
-    original = SqliteState.consent
-
-    def consent(state: SqliteState, key: bytes, decision: ConsentDecision) -> None:
-        if decision.consented:
-            original(state, key, decision)
-
-    return patch.object(SqliteState, "consent", consent)
+    if decision.consented:
+        original(state, key, decision)
 
 
-def forgets_on_restart() -> Patch:
+@in_place_of(SqliteState, "__init__")
+def forgets_on_restart(original: Callable[..., None], state: SqliteState, *arguments: Any) -> None:
     """Wrong: a new process does not know what the last one answered."""
-    original = SqliteState.__init__
-
-    def opening(state: SqliteState, *arguments: Any) -> None:
-        original(state, *arguments)
-        with state._writing() as database:
-            database.execute("delete from used")
-
-    return patch.object(SqliteState, "__init__", opening)
+    original(state, *arguments)
+    with state._writing() as database:
+        database.execute("delete from used")
 
 
-def draws_at_sending() -> Patch:
+@in_place_of(Uploader, "_send")
+def draws_at_sending(
+    original: Callable[..., Outcome], uploader: Uploader, reports: list[Report]
+) -> Outcome:
     """Wrong: each try draws again."""
-
-    def sending(uploader: Uploader, reports: list[Report]) -> Outcome:
-        fresh = [replace(each, message=bytes([randrange(2)])) for each in reports]
-        return original(uploader, fresh)
-
-    original = Uploader._send
-    return patch.object(Uploader, "_send", sending)
+    return original(uploader, [replace(each, message=bytes([randrange(2)])) for each in reports])
 
 
-def loses_what_failed() -> Patch:
+@in_place_of(Uploader, "_put_back")
+def loses_what_failed(
+    _: object,
+    uploader: Uploader,
+    __: object,
+    queued_reports: list[QueuedReport],
+    *___: Any,
+    **____: Any,
+) -> None:
     """Wrong: what could not be sent is not tried again."""
-
-    def put_back(
-        uploader: Uploader, _: object, queued_reports: list[QueuedReport], *__: Any, **___: Any
-    ) -> None:
-        uploader.state.settle([each.number for each in queued_reports], {})
-
-    return patch.object(Uploader, "_put_back", put_back)
+    uploader.state.settle([each.number for each in queued_reports], {})
 
 
-def charges_too_late() -> Patch:
+def charges_too_late() -> AbstractContextManager[object]:
     """Wrong: the ledger is charged for what is delivered, not for what is drawn."""
     return patch.object(sqlite_commit, "charge", lambda *_: True)
 
 
-def closes_no_row() -> Patch:
+def closes_no_row() -> AbstractContextManager[object]:
     """Wrong: that a row was closed is not written down."""
     return patch.object(SqliteState, "close_row", lambda *_: None)
 
 
-def closes_for_records_alone() -> Patch:
+def closes_for_records_alone() -> AbstractContextManager[object]:
     """Wrong: of a closed row nothing is drawn, but what waits leaves all the same."""
     return patch.object(ClosedRows, "holds", lambda *_: False)
 
@@ -184,7 +171,7 @@ def record_and_wait(life: Life) -> None:
     life.advance(24)
 
 
-LIVES: dict[Callable[[], Patch], Callable[[Life], None]] = {
+LIVES: dict[Plant, Callable[[Life], None]] = {
     keeps_no_withdrawal: record_and_withdraw,
     forgets_on_restart: record_in_two_processes,
     draws_at_sending: lose_three_replies,
@@ -196,9 +183,7 @@ LIVES: dict[Callable[[], Patch], Callable[[Life], None]] = {
 
 
 @pytest.mark.parametrize("bug", LIVES)
-def test_a_life_that_leads_there_breaks_a_promise_only_with_the_bug(
-    bug: Callable[[], Patch],
-) -> None:
+def test_each_life_breaks_a_promise_only_with_its_bug(bug: Plant) -> None:
     with checked_life() as life:
         LIVES[bug](life)
 
@@ -208,7 +193,7 @@ def test_a_life_that_leads_there_breaks_a_promise_only_with_the_bug(
 
 @pytest.mark.full
 @pytest.mark.parametrize("bug", list(LIVES)[:5])
-def test_the_machine_finds(bug: Callable[[], Patch]) -> None:
+def test_the_machine_finds(bug: Plant) -> None:
     """A planted bug breaks a promise within a few hundred short lives."""
     quiet = settings(
         max_examples=800, stateful_step_count=14, database=None, phases=[Phase.generate]

@@ -103,9 +103,6 @@ def test_the_clock_starts_inside_the_campaign_and_can_be_set(veilcount: ClientHa
         veilcount.clock.set(NOON.replace(tzinfo=None))
 
 
-# -- strict ----------------------------------------------------------------------------------------
-
-
 def test_mistakes_that_production_logs_fail_the_test(veilcount: ClientHarness) -> None:
     """An unknown collection, an undeclared segment, an app without definitions, no open harness."""
     client = veilcount.client(COLLECTIONS)
@@ -119,9 +116,6 @@ def test_mistakes_that_production_logs_fail_the_test(veilcount: ClientHarness) -
     with pytest.raises(RuntimeError, match="open the harness"):
         ClientHarness().client(THEME)
     assert veilcount.recorded == []
-
-
-# -- consent ---------------------------------------------------------------------------------------
 
 
 def test_persons_consent_by_default(veilcount: ClientHarness) -> None:
@@ -225,9 +219,7 @@ def test_an_outage_can_be_played_and_forgetting_sends_nothing(veilcount: ClientH
     assert client.rows() == []
 
 
-def test_a_production_aggregator_rejects_seeded_randomness(
-    veilcount: ClientHarness, tmp_path: Path
-) -> None:
+def test_production_rejects_seeded_randomness(veilcount: ClientHarness, tmp_path: Path) -> None:
     """Through its real web application."""
     with deployment(tmp_path, FILE.read_text(encoding="utf-8"), now=NOON) as aggregator:
         transport = WsgiTransport(aggregator.app, key="k")

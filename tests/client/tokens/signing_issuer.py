@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import cache
+from random import Random
 from typing import Any
 
+import gmpy2
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from veilcount_client.delivery.issuer import SlotsRefused, SlotToSign
@@ -15,14 +17,27 @@ from veilcount_shared.tokens import PublicKey, digest, encode_key
 
 from ..device_fixtures import one_collection
 
-MOST_PERIODS = 30
+MOST_PERIODS, EXPONENT = 30, 65_537
 
 
 @cache
 def key_pairs() -> list[rsa.RSAPrivateNumbers]:
-    """Return keys, made once: a tenth of a second each."""
-    made = [rsa.generate_private_key(65537, 2048) for _ in range(MOST_PERIODS)]
-    return [each.private_numbers() for each in made]
+    """Return the same keys in every run: fingerprints, and so drawn instants, depend on them."""
+    draws = Random(1)
+    return [_key_pair(_prime(draws), _prime(draws)) for _ in range(MOST_PERIODS)]
+
+
+def _prime(draws: Random) -> int:
+    while True:
+        prime = int(gmpy2.next_prime(draws.getrandbits(1024) | 3 << 1022))
+        if prime % EXPONENT != 1:
+            return prime
+
+
+def _key_pair(p: int, q: int) -> rsa.RSAPrivateNumbers:
+    d = pow(EXPONENT, -1, (p - 1) * (q - 1))
+    halves = rsa.rsa_crt_dmp1(d, p), rsa.rsa_crt_dmq1(d, q), rsa.rsa_crt_iqmp(p, q)
+    return rsa.RSAPrivateNumbers(p, q, d, *halves, rsa.RSAPublicNumbers(EXPONENT, p * q))
 
 
 def public(pair: rsa.RSAPrivateNumbers) -> bytes:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -34,6 +34,7 @@ from veilcount_shared.schedule import SecretRandomSource
 from veilcount_shared.tokens import SlotSecret, check_key_list, digest
 
 from ..device_fixtures import HOUR, Device, Wire, at, clock_at, minutes_of, pass_time
+from ..planting import Plant
 from ..privacy.relayed_wire import RelayedWire
 from .signing_issuer import SigningIssuer
 
@@ -46,7 +47,6 @@ DATES = {
     "answers": PERIODS,
     "late": 20,
 }  # consent on the first day, and an answer on each of the others
-Plant = Callable[[], AbstractContextManager[object]]
 
 
 @dataclass

@@ -164,7 +164,7 @@ def test_a_reply_that_is_lost_or_wrong_costs_nothing(tmp_path: Path, fault: Any)
     assert device.issuer.blinded == first * len(device.issuer.log)
     assert any("issuer" in each for each in device.client.explain("it").reasons)
     device.issuer.fault = lambda signed: signed
-    device.record_at(at(4, 9))
+    device.record_at(at(device.issuer.log[0][2][-1], 9))
     device.run_until(at(DAYS + 2))
     assert [device.is_valid(each) for each in device.counted] == [True]
 
@@ -300,9 +300,7 @@ def test_two_collections_are_requested_at_instants_of_their_own(tmp_path: Path) 
     [{"issuer": None, "account": None}, {"development": True}, {"persons": True}, {"account": None,
      "issuer": "https://issuer.example.org"}, {"issuer": "http://issuer.example.org"}],
 )  # fmt: skip
-def test_without_an_issuer_the_collection_is_refused(
-    tmp_path: Path, options: dict[str, Any]
-) -> None:
+def test_without_an_issuer_it_is_refused(tmp_path: Path, options: dict[str, Any]) -> None:
     issuer = SigningIssuer(lambda: 0.0)
     more: dict[str, Any] = {"issuer": issuer, "account": "account", **options}
     device = Device(tmp_path, issuer.of(**DATES), at(0, 1), consent=None, **more)

@@ -14,16 +14,12 @@ import resource
 import secrets
 import signal
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Timer
-from typing import Any
 from unittest.mock import patch
 
-from veilcount_aggregator.errors import StoreError
 from veilcount_aggregator.records.api_keys import Role, create_key
 from veilcount_aggregator.records.clock_confirmation import confirm_day
 from veilcount_aggregator.releases.store_confirmation import RegisteredJournal
@@ -42,117 +38,19 @@ from veilcount_shared.oblivious_http.encapsulation import REQUEST_TYPE, seal_req
 from veilcount_shared.oblivious_http.key_config import KEY_PROBLEM, KeyConfig
 from veilcount_shared.report import Batch
 
-from ...aggregator.web.api.deployment_fixtures import FILE, Deployment, deployment
+from ...aggregator.web.api.deployment_fixtures import Deployment
 from ...redis_cluster import RedisCluster
-from ...redis_server import RedisServer
 from ..server import Server, wait_until
+from .alert_timelines import DAY, HOUR, MINUTE, UP, Timeline, acted, on_redis, scraped, state
 from .files import unit
 from .promtool import Sample, Scrape, read
 
-MINUTE, HOUR, DAY = 60, 3600, 86_400
 STALL_SECONDS = 1.5
 FINGERPRINT = "a" * 64  # of a collection with tokens
-UP = "up"  # Prometheus' own, for each place that it reads
 #: the unit that makes backups records their time
 (BACKUP_METRIC,) = re.findall(
     r'echo "(\w+) ', "".join(unit("veilcount-backup.service")["ExecStartPost"])
 )
-
-
-@dataclass
-class Timeline:
-    """Scrapes of one deployment, and the instants at which an alert is to be silent and to fire."""
-
-    scrapes: list[Scrape] = field(default_factory=list)
-    quiet: float = 0.0
-    fired: float = 0.0
-
-    def add(self, at: float, samples: list[Sample]) -> None:
-        """Add a scrape; the first is the quiet one unless another is set."""
-        self.scrapes.append(Scrape(at, samples))
-        self.fired = at
-
-
-State = Callable[[Path], Timeline]
-STATES: dict[str, State] = {}
-#: alerts whose states take seconds; what they watch has cheaper tests too
-SLOW: set[str] = set()
-
-
-def state(alert: str, *, slow: bool = False) -> Callable[[State], State]:
-
-    def register(function: State) -> State:
-        STATES[alert] = function
-        if slow:
-            SLOW.add(alert)
-        return function
-
-    return register
-
-
-# -- the application without a socket --------------------------------------------------------------
-
-
-@dataclass
-class Scraped:
-    """An application, and a key that opens its metrics."""
-
-    deployment: Deployment
-    key: str
-    timeline: Timeline = field(default_factory=Timeline)
-
-    def scrape(self, at: float) -> None:
-        """Read its metrics, as if at an instant, right after a tick."""
-        with suppress(StoreError):
-            self.deployment.aggregator.flush()
-        reply = self.deployment.ask("GET", "/metrics", key=self.key)
-        assert reply.status == 200
-        up = Sample(UP, {"job": "veilcount"}, 1)
-        self.timeline.add(at, [up, *read(reply.body.decode())])
-
-
-@contextmanager
-def scraped(folder: Path, **settings: Any) -> Iterator[Scraped]:
-    with deployment(folder, FILE, **settings) as deployed:
-        yield Scraped(deployed, deployed.key(Role.ANALYST))
-
-
-@contextmanager
-def on_redis(folder: Path) -> Iterator[tuple[Scraped, RedisServer]]:
-    """Yield the same on a Redis, and that."""
-    redis = RedisServer(folder)
-    try:
-        with scraped(folder, url=redis.url) as found:
-            yield found, redis
-    finally:
-        redis.kill()
-
-
-Act = Callable[[Deployment], object]
-
-
-def acted(alert: str, *, twice: bool = False, **settings: Any) -> Callable[[Act], Act]:
-    """Register an act that leads to the state of an alert: figures are read before and after.
-
-    Where the alert is on a rate the act comes twice: a series that has just appeared has none.
-    """
-
-    def register(act: Act) -> Act:
-        def timeline(folder: Path) -> Timeline:
-            with scraped(folder, **settings) as found:
-                if twice:
-                    found.deployment.verdicts(found.deployment.report("theme"))
-                    act(found.deployment)
-                found.scrape(0)
-                found.deployment.clocks.passed += MINUTE
-                act(found.deployment)
-                found.scrape(10 * MINUTE)
-            return found.timeline
-
-        STATES[alert] = timeline
-        return act
-
-    return register
 
 
 @state("IntakeDrop")
@@ -187,29 +85,24 @@ def relay_drop(folder: Path) -> Timeline:
     return found.timeline
 
 
-@state("StoreUnavailable")
-def store_unavailable(folder: Path) -> Timeline:
-    """Redis is set so that no report would be kept safely: devices hear 503."""
-    with on_redis(folder) as (found, redis):
-        made = found.deployment
-        redis.ask("CONFIG", "SET", "appendfsync", "everysec")
-        for at in (0, 10 * MINUTE):
-            assert made.send(Batch((made.report("theme"),))).status == 503
-            made.clocks.passed += MINUTE
-            found.scrape(at)
-    return found.timeline
+def unsafe(alert: str, since: float) -> None:
+    """Register a Redis that is set so that no report would be kept safely: devices hear 503."""
+
+    @state(alert)
+    def timeline(folder: Path) -> Timeline:
+        with on_redis(folder) as (found, redis):
+            made = found.deployment
+            for at in (0, 10 * MINUTE):
+                if at >= since:
+                    redis.ask("CONFIG", "SET", "appendfsync", "everysec")
+                    assert made.send(Batch((made.report("theme"),))).status == 503
+                    made.clocks.passed += MINUTE
+                found.scrape(at)
+        return found.timeline
 
 
-@state("NotDurable")
-def not_durable(folder: Path) -> Timeline:
-    """A setting of Redis is changed while everything runs; the figures go on, and say so."""
-    with on_redis(folder) as (found, redis):
-        made = found.deployment
-        found.scrape(0)
-        redis.ask("CONFIG", "SET", "appendfsync", "everysec")
-        assert made.send(Batch((made.report("theme"),))).status == 503
-        found.scrape(10 * MINUTE)
-    return found.timeline
+unsafe("StoreUnavailable", since=0)
+unsafe("NotDurable", since=10 * MINUTE)  # while everything runs: the figures go on, and say so
 
 
 @state("Slow", slow=True)
@@ -277,20 +170,6 @@ def store_memory(folder: Path) -> Timeline:
     return found.timeline
 
 
-@state("NotWritable")
-def not_writable(folder: Path) -> Timeline:
-    """A Redis that may hold no more refuses writes, and answers reads."""
-    with (
-        patch.object(shard_health, "PROBE_SECONDS", 0.0),  # each scrape writes
-        on_redis(folder) as (found, redis),
-    ):
-        for at, limit in ((0, "0"), (MINUTE, "1")):
-            redis.ask("CONFIG", "SET", "maxmemory", limit)
-            found.scrape(at)
-        redis.ask("CONFIG", "SET", "maxmemory", "0")
-    return found.timeline
-
-
 @state("AofFailing")
 def aof_failing(folder: Path) -> Timeline:
     """No file of Redis may be longer than a megabyte, and its content is three."""
@@ -326,15 +205,24 @@ def many_dropped(made: Deployment) -> None:
     made.aggregator.store.commit([], {DROPPED: 100})
 
 
-@state("CountersMemory")
-def counters_memory(folder: Path) -> Timeline:
-    """The definitions were admitted, and then `maxmemory` is lowered."""
-    with on_redis(folder) as (found, redis):
-        for at, limit in ((0, "1gb"), (MINUTE, "1kb")):
-            redis.ask("CONFIG", "SET", "maxmemory", limit)
-            found.scrape(at)
-        redis.ask("CONFIG", "SET", "maxmemory", "0")
-    return found.timeline
+def limited(alert: str, *limits: str) -> None:
+    """Register the state of a Redis whose `maxmemory` is lowered."""
+
+    @state(alert)
+    def timeline(folder: Path) -> Timeline:
+        with (
+            patch.object(shard_health, "PROBE_SECONDS", 0.0),  # each scrape writes
+            on_redis(folder) as (found, redis),
+        ):
+            for at, limit in zip((0, MINUTE), limits, strict=True):
+                redis.ask("CONFIG", "SET", "maxmemory", limit)
+                found.scrape(at)
+            redis.ask("CONFIG", "SET", "maxmemory", "0")
+        return found.timeline
+
+
+limited("NotWritable", "0", "1")  # it may hold no more: it refuses writes, and answers reads
+limited("CountersMemory", "1gb", "1kb")  # the definitions were admitted before
 
 
 @acted("ReleasesWait")
@@ -391,8 +279,8 @@ def log_removed(folder: Path) -> Timeline:
         made.verdicts(made.report("theme"))
         found.scrape(0)
         (folder / "store.db-wal").unlink()
-        made.verdicts(made.report("theme"))
-        made.verdicts(made.report("theme"))
+        for _ in range(2):
+            made.verdicts(made.report("theme"))
         found.scrape(10 * MINUTE)
     return found.timeline
 
@@ -439,25 +327,19 @@ def releases_locked(made: Deployment) -> None:
     lock_releases(made.aggregator.store, "restored")
 
 
-@state("Down")
-def down(folder: Path) -> Timeline:
-    """Nobody answers: then Prometheus has its own figure alone."""
-    with scraped(folder) as found:
-        found.scrape(0)
-    found.timeline.add(10 * MINUTE, [Sample(UP, {"job": "veilcount"}, 0)])
-    return found.timeline
+def gone(alert: str, *left: Sample) -> None:
+    """Register the state in which only this is left of all figures."""
+
+    @state(alert)
+    def timeline(folder: Path) -> Timeline:
+        with scraped(folder) as found:
+            found.scrape(0)
+        found.timeline.add(10 * MINUTE, [*left])
+        return found.timeline
 
 
-@state("NotScraped")
-def not_scraped(folder: Path) -> Timeline:
-    """Prometheus has lost its targets: there is no figure at all, not even its own."""
-    with scraped(folder) as found:
-        found.scrape(0)
-    found.timeline.add(10 * MINUTE, [])
-    return found.timeline
-
-
-# -- an issuer -------------------------------------------------------------------------------------
+gone("Down", Sample(UP, {"job": "veilcount"}, 0))  # nobody answers: Prometheus has its own figure
+gone("NotScraped")  # Prometheus has lost its targets, and has not even that
 
 
 ISSUER_UP = Sample(UP, {"job": "veilcount-issuer"}, 1)
@@ -477,27 +359,24 @@ def issuer_figures(folder: Path, *problems: str, unpublished: int = 0) -> list[S
 
 @state("IssuerDown")
 def issuer_down(_: Path) -> Timeline:
-    timeline = Timeline()
-    timeline.add(0, [ISSUER_UP])
+    timeline = Timeline([Scrape(0, [ISSUER_UP])])
     timeline.add(10 * MINUTE, [ISSUER_UP._replace(value=0)])
     return timeline
 
 
-@state("IssuerUnavailable")
-def issuer_unavailable(folder: Path) -> Timeline:
-    """Its store is away, and each account hears 503."""
-    timeline = Timeline()
-    for at in (0, 10 * MINUTE):
-        timeline.add(at, issuer_figures(folder, "unavailable"))
-    return timeline
+def issuer_after(alert: str, *problems: str, unpublished: int = 0) -> None:
+    """Register an issuer that refuses for these reasons, and has then so much to publish."""
+
+    @state(alert)
+    def timeline(folder: Path) -> Timeline:
+        timeline = Timeline()
+        for at, count in ((0, 0), (10 * MINUTE, unpublished)):
+            timeline.add(at, issuer_figures(folder, *problems, unpublished=count))
+        return timeline
 
 
-@state("IssuerUnpublished")
-def issuer_unpublished(folder: Path) -> Timeline:
-    timeline = Timeline()
-    timeline.add(0, issuer_figures(folder))
-    timeline.add(10 * MINUTE, issuer_figures(folder, unpublished=1))
-    return timeline
+issuer_after("IssuerUnavailable", "unavailable")  # its store is away: each account hears 503
+issuer_after("IssuerUnpublished", unpublished=1)
 
 
 @state("NoAnalysis", slow=True)

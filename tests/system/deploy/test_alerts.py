@@ -15,7 +15,8 @@ from veilcount_shared.oblivious_http.encapsulation import REQUEST_TYPE
 
 from ...aggregator.web.api.deployment_fixtures import FILE, deployment
 from ...redis_server import RedisServer
-from .alert_states import BACKUP_METRIC, SLOW, STATES, Scraped, gateway_key, issuer_figures
+from .alert_states import BACKUP_METRIC, gateway_key, issuer_figures
+from .alert_timelines import SLOW, STATES, Scraped
 from .files import DEPLOY, documents
 from .promtool import Sample, fires, is_true, meets, run_promtool
 

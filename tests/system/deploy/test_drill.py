@@ -23,6 +23,7 @@ from veilcount_aggregator.store import open_store
 from veilcount_aggregator.store.backup import backup, restore
 from veilcount_serving.findings import Severity
 
+from ...client.device_fixtures import definitions_text
 from ...redis_cluster import RedisCluster
 from ..faults.campaign import Campaign
 from ..faults.honest_devices import Population
@@ -30,19 +31,12 @@ from ..faults.store_verification import Bit, bits_of, spent
 from ..server import Server, wait_until
 
 NOW = datetime.now(UTC)
-FILE = f"""
-app = "acme-editor"
-
-[visits]
-question = "Was it visited?"
-boolean = true
-unit = "day"
-model = "central"
-budget = 1
-late = 1
-from = {NOW.date() - timedelta(10)}
-until = {NOW.date() + timedelta(10)}
-"""
+FILE = definitions_text(
+    visits={
+        "model": "central", "budget": 1, "late": 1,
+        "from": NOW.date() - timedelta(10), "until": NOW.date() + timedelta(10),
+    }
+)  # fmt: skip
 DAY = str(NOW.date() - timedelta(9))
 
 

@@ -214,9 +214,7 @@ def resolver(hosts: dict[str, str]) -> Callable[..., Any]:
 
 
 @pytest.mark.full
-def test_three_nodes_become_a_cluster_and_again_under_other_addresses(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nodes_become_a_cluster_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As all pods do when a cluster starts again; what was kept is found. Each is reached by the
     name in its certificate, and no command line has the password.
     """

@@ -107,9 +107,7 @@ def test_an_analyst_keeps_his_session_and_no_address(proxy: Nginx, echo: Recordi
 
 
 @pytest.mark.parametrize("path", [REPORTS, "/v1/rows/close", "/collections", "/docs"])
-def test_the_id_of_a_request_is_the_proxys_own_and_new_each_time(
-    proxy: Nginx, echo: RecordingUpstream, path: str
-) -> None:
+def test_each_request_has_a_new_id(proxy: Nginx, echo: RecordingUpstream, path: str) -> None:
     for _ in range(3):
         ask(proxy, "POST", path, headers=REVEALING, data=b"body")
     ids = {headers["x-veilcount-request-id"] for headers in echo.headers[-3:]}
@@ -118,9 +116,7 @@ def test_the_id_of_a_request_is_the_proxys_own_and_new_each_time(
     assert all(re.fullmatch("[0-9a-f]{32}", request) for request in ids)
 
 
-def test_what_drips_never_reaches_the_aggregator_and_is_cut(
-    impatient: Nginx, echo: RecordingUpstream
-) -> None:
+def test_what_drips_is_cut_before_the_server(impatient: Nginx, echo: RecordingUpstream) -> None:
     """A body once it stops; headers after a while, however long they go on."""
     before = echo.connections
     with connected(impatient) as slow:
@@ -182,9 +178,7 @@ def test_old_tls_is_refused(proxy: Nginx) -> None:
         connected(proxy, context)
 
 
-def test_nothing_is_taken_in_clear_and_metrics_are_for_the_inside(
-    proxy: Nginx, echo: RecordingUpstream
-) -> None:
+def test_clear_text_and_metrics_stay_outside(proxy: Nginx, echo: RecordingUpstream) -> None:
     """Who reads a page is sent to https; a device is refused, and keeps what it has."""
     before = len(echo.headers)
     clear = f"http://{HOST}:{proxy.clear}"

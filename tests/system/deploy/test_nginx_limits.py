@@ -88,9 +88,7 @@ def test_a_64_is_one_network_and_a_48_another(echo: RecordingUpstream, tmp_path:
 
 
 @pytest.mark.parametrize("path", ["/login", "/docs", "/openapi.json"])
-def test_pages_without_a_key_have_a_limit_that_others_do_not_share(
-    echo: RecordingUpstream, tmp_path: Path, path: str
-) -> None:
+def test_keyless_pages_have_a_limit(echo: RecordingUpstream, tmp_path: Path, path: str) -> None:
     few = {"rate=2r/s": "rate=1r/m", "burst=30 ": "burst=4 "}
     with in_front_of(tmp_path / "n", echo.server_address[1], more=ADDRESSES | few) as nginx:
         keyless = posted(nginx, *["198.51.100.7"] * 12, path=path)
@@ -111,8 +109,6 @@ def test_pages_have_a_limit_too(echo: RecordingUpstream, tmp_path: Path) -> None
     assert Counter(pages) == {200: 10, 503: 15}
     assert bodies == [200] * 25
 
-
-# -- the cost of keeping new devices out -----------------------------------------------------------
 
 HOUR, MANY = 3_600, 10
 SECONDS = {"s": 1, "m": 60}

@@ -125,9 +125,7 @@ def test_the_gateway_is_a_relays_alone(
     assert len(echo.headers) == before
 
 
-def test_the_proxy_passes_of_a_relayed_request_its_type_and_bounds_its_length(
-    echo: RecordingUpstream, tmp_path: Path
-) -> None:
+def test_the_proxy_passes_type_and_bounds_length(echo: RecordingUpstream, tmp_path: Path) -> None:
     with in_front_of(tmp_path / "proxy", echo.server_address[1], more=RELAY_NETWORK) as proxy:
         longest = post(proxy, bytes(LONGEST), GATEWAY)
         arrived = echo.headers[-1]
@@ -148,9 +146,7 @@ def test_the_proxy_passes_of_a_relayed_request_its_type_and_bounds_its_length(
     assert len(echo.headers) == before
 
 
-def test_a_relay_has_limits_of_its_own_whatever_one_address_may_send(
-    echo: RecordingUpstream, tmp_path: Path
-) -> None:
+def test_a_relay_has_limits_of_its_own(echo: RecordingUpstream, tmp_path: Path) -> None:
     few = {"rate=2000r/s": "rate=1r/m", "burst=5000": "burst=24"}
     changes = RELAY_NETWORK | SLOW | FEW | few
     with in_front_of(tmp_path / "proxy", echo.server_address[1], more=changes) as proxy:
@@ -159,9 +155,7 @@ def test_a_relay_has_limits_of_its_own_whatever_one_address_may_send(
     assert Counter(statuses) == {200: 25, 503: 5}
 
 
-def test_the_gateway_gets_the_body_and_nothing_of_the_device(
-    relay: Nginx, gateway: RecordingUpstream
-) -> None:
+def test_the_gateway_gets_nothing_but_the_body(relay: Nginx, gateway: RecordingUpstream) -> None:
     """Nor a connection of its own: they are kept, and shared."""
     gateway.reply = (200, {"Content-Type": "message/ohttp-res"})
     before, requests_before = gateway.connections, len(gateway.headers)
@@ -195,9 +189,7 @@ REQUESTS = (
 )
 
 
-def test_it_takes_encapsulated_requests_at_one_path_and_nothing_else(
-    relay: Nginx, gateway: RecordingUpstream
-) -> None:
+def test_it_takes_only_encapsulated_requests(relay: Nginx, gateway: RecordingUpstream) -> None:
     """The longest one, too, is written to no file: there is no place for one here."""
     gateway.reply = (200, {})
     (relay.folder / "client_body").rmdir()
@@ -224,9 +216,7 @@ def test_no_reply_leads_a_device_past_the_relay(relay: Nginx, gateway: Recording
         assert reply.headers["Retry-After"] == "7"
 
 
-def test_a_gateway_with_another_certificate_gets_nothing(
-    gateway: RecordingUpstream, tmp_path: Path
-) -> None:
+def test_another_certificate_gets_nothing(gateway: RecordingUpstream, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     before = len(gateway.headers)
     port, other = gateway.server_address[1], certified(tmp_path / "other")
@@ -240,9 +230,7 @@ def test_no_session_of_tls_joins_two_addresses(relay: Nginx, most: ssl.TLSVersio
     assert not resumes(relay, most)
 
 
-def test_a_network_is_limited_and_written_nowhere(
-    gateway: RecordingUpstream, tmp_path: Path
-) -> None:
+def test_a_network_is_limited_and_unwritten(gateway: RecordingUpstream, tmp_path: Path) -> None:
     """Whatever goes wrong: limits, no TLS, the gateway away; and whatever its own log would hold.
 
     Of a burst of 9, ten pass (one is due at once), of a burst of 4, five.

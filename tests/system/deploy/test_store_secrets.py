@@ -139,9 +139,7 @@ def test_an_aggregator_counts_on_it_and_no_command_line_nor_log_has_the_password
 
 
 @pytest.mark.parametrize("store", [REDIS], indirect=True)
-def test_planted_a_password_on_the_command_line_is_seen_and_warned_of(
-    store: SecuredStore, tmp_path: Path
-) -> None:
+def test_planted_a_password_on_a_command_line_is_seen(store: SecuredStore, tmp_path: Path) -> None:
     """The same look at all processes has it; the log has the warning, and not the password."""
     assert store.veilcount("init", "--no-key").returncode == 0
     journal = ["--journal", str(tmp_path / "releases.jsonl")]
@@ -161,9 +159,7 @@ def test_planted_a_password_on_the_command_line_is_seen_and_warned_of(
 @pytest.mark.parametrize(
     "store", [REDIS, pytest.param(VALKEY, marks=pytest.mark.full)], indirect=True
 )
-def test_what_does_not_fit_is_refused_with_a_sentence_of_its_own(
-    store: SecuredStore, tmp_path: Path
-) -> None:
+def test_what_does_not_fit_is_refused_and_why(store: SecuredStore, tmp_path: Path) -> None:
     other = Secrets.make(tmp_path / "secrets", "localhost")
     url, password = store.secrets.url, store.secrets.password
     ca, wrong = str(store.secrets.file("ca.crt")), "hunter2"
@@ -193,13 +189,8 @@ def test_nothing_is_answered_in_plain(store: SecuredStore) -> None:
         client.ping()
 
 
-# -- the health check ------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("store", [REDIS], indirect=True)
-def test_the_health_check_knows_the_password_from_its_file(
-    store: SecuredStore, tmp_path: Path
-) -> None:
+def test_the_health_check_reads_the_password_file(store: SecuredStore, tmp_path: Path) -> None:
     """It reaches the program in a variable; without the password it fails."""
     arguments = tmp_path / "arguments"
     shim = tmp_path / "valkey-cli"

@@ -85,9 +85,7 @@ def apps(campaign: Campaign, folder: Path, url: str, number: int) -> Iterator[li
 
 
 @pytest.mark.full
-def test_one_of_two_is_killed_and_nothing_is_lost(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_of_two_dies_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     campaign, cluster = Campaign.write(tmp_path), RedisCluster(tmp_path / "cluster")
     ports = [free_port(), free_port()]
     servers = [campaign.serve(cluster.url, "--workers", "2", port=port) for port in ports]

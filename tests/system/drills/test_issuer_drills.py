@@ -20,23 +20,11 @@ from veilcount_shared.tokens import SlotSecret, check_key_list
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import BINARY_TYPE, decode_verdicts, encode_base64, encode_binary
 
+from ...client.device_fixtures import definitions_text
 from ...issuer.issuer_fixtures import decode
 from ..server import wait_until
 from .operator_host import AGGREGATOR, ISSUER, Drill, Host
 
-FILE = """\
-app = "acme-editor"
-
-[{name}]
-question = "Is it dark?"
-boolean = true
-epsilon = 1
-unit = "day"
-from = {start}
-until = {until}
-answers = 1
-linkage = "token"
-"""
 TOKENS, TOKENS_2 = "/etc/veilcount/tokens.toml", "/etc/veilcount/tokens-2.toml"
 DAYS = 4
 ISSUED = 8  # accounts that have their token before a drill goes on
@@ -45,7 +33,8 @@ ISSUED = 8  # accounts that have their token before a drill goes on
 def write_definitions(file: Path, name: str = "theme", *, days_ahead: int = 2) -> None:
     """Write a campaign of some days; nothing is issued for a day that has begun."""
     start = datetime.now(UTC).date() + timedelta(days=days_ahead)
-    text = FILE.format(name=name, start=start, until=start + timedelta(days=DAYS))
+    dates = {"from": start, "until": start + timedelta(days=DAYS)}
+    text = definitions_text(**{name: {"answers": 1, "linkage": "token", **dates}})
     file.write_text(text, encoding="utf-8")
 
 
@@ -224,9 +213,7 @@ def estimates(host: Host) -> list[object]:
     return [(each["n"], each["values"]) for each in series["time_ranges"]]
 
 
-def test_what_a_leaked_token_key_signs_counts_no_more_and_what_was_counted_stays(
-    tmp_path: Path,
-) -> None:
+def test_a_leaked_token_key_counts_no_more_and_what_counted_stays(tmp_path: Path) -> None:
     """The issuer's clock is a month behind, so that it issues for days that have begun."""
     early = ("tests.system.early_issuer",)
     with (

@@ -20,13 +20,13 @@ from veilcount_client.delivery.relay import RelayTransport
 from veilcount_shared import SystemRandomSource, load_collections
 from veilcount_shared.oblivious_http.key_config import KEY_PROBLEM, decode_configs
 
-from ...client.device_fixtures import Device
+from ...client.device_fixtures import Device, definitions_text
 from ...redis_server import HOST, RedisServer
 from ..faults.campaign import Campaign
 from ..faults.honest_devices import Population
 from ..faults.store_verification import assert_consistent
 from ..server import wait_until
-from ..test_relay import FILE, RelayLog, post_garbage, relay
+from ..test_relay import RelayLog, post_garbage, relay
 from .operator_host import AGGREGATOR, Drill, Host
 
 SENT = 100  # reports that are acknowledged before a drill goes on
@@ -188,7 +188,8 @@ def test_the_gateway_s_key_is_replaced_and_no_report_is_lost(tmp_path: Path) -> 
     """A device that has the old key alone keeps its report until it has the new file."""
     start = datetime.now(UTC).date()
     definitions = tmp_path / "collections.toml"
-    definitions.write_text(FILE.format(start=start, until=start + timedelta(days=300)))
+    dates = {"from": start, "until": start + timedelta(days=300)}
+    definitions.write_text(definitions_text(theme={"unit": "user", **dates}))
     with Host(tmp_path / "host", AGGREGATOR, flags=("--collections", str(definitions))) as host:
         assert run(["init", "--store", host.store, "--yes"]) == 0
         old, new = tmp_path / "old.keys", host.path("/etc/veilcount/relay.keys")

@@ -8,18 +8,17 @@ killed is started again, what was full has room.
 
 from __future__ import annotations
 
-import os
 import resource
-import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import partial
 from pathlib import Path
 
 from ...proxy import Mood, Proxy
 from ...redis_cluster import RedisCluster
 from ...redis_server import HOST, RedisServer
-from ..server import Server, free_port, slow_commits, wait_until
+from ..server import Server, free_port, slow_commits, worker_killed, worker_stopped
 from .campaign import Campaign
 
 Fault = Callable[[], AbstractContextManager[None]]
@@ -48,11 +47,6 @@ def out_of_memory(redis: RedisServer) -> Fault:
         lambda: redis.ask("CONFIG", "SET", "maxmemory", "1"),
         lambda: redis.ask("CONFIG", "SET", "maxmemory", "0"),
     )
-
-
-def moody(way: Proxy, mood: Mood) -> Fault:
-    """A network that is as bad as that."""
-    return fault(lambda: setattr(way, "mood", mood), lambda: setattr(way, "mood", Mood.PASS))
 
 
 @contextmanager
@@ -94,31 +88,15 @@ class Deployment:
     def faults(self) -> dict[str, Fault]:
         """What may go wrong between devices and a server, and with the server, on every store."""
         return {
-            "requests dropped": moody(self.way, Mood.REFUSE),
-            "requests cut": moody(self.way, Mood.HALF_REQUEST),
-            "replies lost": moody(self.way, Mood.LOSE_REPLY),
-            "network silent": moody(self.way, Mood.BLACKHOLE),
-            "worker killed": self.worker_killed,
-            "worker stopped": self.worker_stopped,
+            "requests dropped": partial(self.way.in_mood, Mood.REFUSE),
+            "requests cut": partial(self.way.in_mood, Mood.HALF_REQUEST),
+            "replies lost": partial(self.way.in_mood, Mood.LOSE_REPLY),
+            "network silent": partial(self.way.in_mood, Mood.BLACKHOLE),
+            "worker killed": lambda: worker_killed(self.server),
+            "worker stopped": lambda: worker_stopped(self.server),
             "server killed": fault(self.kill, self.serve),
             "server stopped": fault(self.drain, self.serve),
         }
-
-    @contextmanager
-    def worker_killed(self) -> Iterator[None]:
-        """One of two; the server replaces it by itself."""
-        killed = self.server.workers()[0]
-        os.kill(killed, signal.SIGKILL)
-        yield
-        wait_until(lambda: len({*self.server.workers()} - {killed}) == WORKERS)
-
-    @contextmanager
-    def worker_stopped(self) -> Iterator[None]:
-        """In its tracks, with whatever it holds; then it goes on."""
-        stopped = self.server.workers()[-1]
-        os.kill(stopped, signal.SIGSTOP)
-        yield
-        os.kill(stopped, signal.SIGCONT)
 
     def slow_store(self) -> AbstractContextManager[None]:
         """Hold up what is written, so that requests that arrive meanwhile become groups."""
@@ -196,19 +174,18 @@ class OnRedis(Deployment):
     def faults(self) -> dict[str, Fault]:
         """What may go wrong with a Redis, or on the way to it."""
         return super().faults | {
-            "calls dropped": moody(self.inner, Mood.REFUSE),
-            "calls cut": moody(self.inner, Mood.HALF_REQUEST),
-            "answers of Redis lost": moody(self.inner, Mood.LOSE_REPLY),
-            "Redis out of reach": moody(self.inner, Mood.BLACKHOLE),
+            "calls dropped": partial(self.inner.in_mood, Mood.REFUSE),
+            "calls cut": partial(self.inner.in_mood, Mood.HALF_REQUEST),
+            "answers of Redis lost": partial(self.inner.in_mood, Mood.LOSE_REPLY),
+            "Redis out of reach": partial(self.inner.in_mood, Mood.BLACKHOLE),
             "Redis killed": fault(self.redis.kill, self.redis.start),
             "both killed": fault(self.kill_both, self.redis.start, self.serve),
-            "Redis stopped": fault(self.redis.freeze, self.redis.thaw),
+            "Redis stopped": self.redis.frozen,
             "Redis out of memory": out_of_memory(self.redis),
         }
 
     def kill_both(self) -> None:
         self.redis.kill()
-        os.kill(self.server.workers()[0], signal.SIGKILL)
         self.server.kill()
 
     def close(self) -> None:
@@ -230,7 +207,7 @@ class OnCluster(Deployment):
             "master killed": fault(second.kill, second.start, self.cluster.wait),
             "both killed": fault(self.kill_all, *starts, self.cluster.wait, self.serve),
             # not for so long that the others notice
-            "master stopped": fault(third.freeze, third.thaw),
+            "master stopped": third.frozen,
             # a part of each group is written, and a part is not
             "master out of memory": out_of_memory(first),
         }

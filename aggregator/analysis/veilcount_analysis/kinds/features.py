@@ -10,12 +10,13 @@ from math import inf, isfinite
 from typing import ClassVar
 
 import numpy as np
+from numpy.random import Generator
 
 from veilcount_shared import Collection
 from veilcount_shared.domain import Features
 
 from ..errors import QueryError
-from ..estimation import poisoning_band
+from ..estimation import IntervalTarget, poisoning_band
 from ..estimation.confidence_intervals import Floats
 from ..estimation.moment_poisoning import MomentFigures, deviations, slopes
 from ..estimation.moments import (
@@ -33,6 +34,11 @@ from ..estimation.results import ESTIMANDS
 from ..mechanisms.estimates import target_of
 from ..mechanisms.moments import moments_handler
 from ..privacy.trust_models import Quantity
+from ..query_params import Parameters
+from ..simulation.correlated_numbers import FeaturesSimulation, simulate_numbers, true_moments
+from ..simulation.simulated_figures import SimulatedFigures
+from ..text.number_format import precise
+from ..text.view_parts import Table
 from .estimate_query import EstimateQuery
 from .kind import NUMBER_ROWS, Figure, RangeFigures, Selection, SummedKind, Tally
 from .numbers import ONE_LOOK, UNTESTED
@@ -41,6 +47,7 @@ from .values import UNLISTED
 
 REMOVE = "features have no values to select: remove it"
 SEPARATOR = ", "  # of the names of two numbers, which have none
+SIMULATED = ("figure", "of", "truth", "local", "interval")
 
 
 class FeatureMoments(SummedKind[Features]):
@@ -50,6 +57,7 @@ class FeatureMoments(SummedKind[Features]):
     figure = "moments of numbers from -1 to 1"
     untested = UNTESTED
     uncompared = "several numbers are not compared: estimate both"
+    simulation = FeaturesSimulation
     accepted_parameters: ClassVar[frozenset[str]] = frozenset({"regress"})
     refused_parameters: ClassVar[Mapping[str, str]] = {
         **UNLISTED,
@@ -68,9 +76,12 @@ class FeatureMoments(SummedKind[Features]):
 
     def check(self, query: EstimateQuery) -> None:
         super().check(query)
+        self._check_regress(query.regress)
+
+    def _check_regress(self, regress: str | None) -> None:
         names = self.domain.names
-        if query.regress and query.regress not in names:
-            raise QueryError("regress", query.regress, f"give one of {', '.join(names)}")
+        if regress and regress not in names:
+            raise QueryError("regress", regress, f"give one of {', '.join(names)}")
 
     def figures(
         self, data: Tally, query: EstimateQuery, selection: Selection, time_range: TimeRange
@@ -82,6 +93,31 @@ class FeatureMoments(SummedKind[Features]):
             terms = MomentTerms(query.level, query.fakes, query.regress)
             figures = tuple(moment_figures(self.domain, moments, terms))
         return RangeFigures(int(data.counters.sum()), ESTIMANDS[target], figures)
+
+    def simulate(self, options: Parameters, generator: Generator) -> SimulatedFigures:
+        query = FeaturesSimulation.parse(options)
+        self._check_regress(query.regress)
+        counters = simulate_numbers(self.collection, query.n, query.correlation, generator)
+        estimates = moments_handler(self.collection).means(counters)
+        if not estimates.complete:
+            raise QueryError("n", query.n, "too few for a report of each moment")
+        terms = MomentTerms(query.level, regress=query.regress)
+        truth = true_moments(self.collection, query.correlation)
+        both = (moment_figures(self.domain, moments, terms) for moments in (truth, estimates))
+        rows = [(float(true.figure or 0), figure) for true, figure in zip(*both, strict=True)]
+        stated = [(true, row) for true, row in rows if row.low is not None and row.high is not None]
+        covered = sum(row.low <= true <= row.high for true, row in stated)
+        return SimulatedFigures(
+            n=query.n,
+            level=query.level,
+            facts={
+                "correlation": query.correlation,
+                "moments": [_simulated_row(true, row) for true, row in rows],
+            },
+            table=Table("", SIMULATED, [_simulated_cells(true, row) for true, row in rows]),
+            closing=(f"the truth is in {covered} of {len(stated)} intervals stated",),
+            target=IntervalTarget.POPULATION,
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -173,3 +209,17 @@ def _figures(
             yield Figure(kind, name, point, low, high, fake_low, fake_high)
         else:
             yield Figure(kind, name, point, low, high)
+
+
+def _simulated_row(truth: float, row: Figure) -> dict[str, object]:
+    names = str(row.of).split(SEPARATOR)
+    ends = {"figure": row.figure, "low": row.low, "high": row.high}
+    return {"kind": row.kind, "of": names, "truth": truth, **ends}
+
+
+def _simulated_cells(truth: float, row: Figure) -> tuple[str, ...]:
+    head = (row.kind, str(row.of), f"{truth:,.6g}")
+    if row.figure is None or row.low is None or row.high is None:
+        return (*head, "not stated", "")
+    low, high = (precise(end, row.low, row.high) for end in (row.low, row.high))
+    return (*head, precise(row.figure, row.low, row.high), f"{low} to {high}")

@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
+from numpy.random import Generator
 
 from veilcount_shared import Collection, RandomSource
 
@@ -26,6 +27,8 @@ from ..mechanisms import handler_of
 from ..mechanisms.candidate_search import Candidates
 from ..mechanisms.handler import MechanismHandler
 from ..privacy.trust_models import Quantity
+from ..query_params import Parameters
+from ..simulation.simulated_figures import SimulatedFigures, SimulationQuery
 from .estimate_query import EstimateQuery
 from .labels import Value
 from .sample_adequacy import GOAL, SIGNIFICANT, ErrorModel
@@ -193,6 +196,9 @@ class Kind(ABC, Generic[D, T]):
     named_values: ClassVar[bool] = False  # whether values are known by their names alone
     released_as: ClassVar[str] = "histogram"  # the central release that shows the same
 
+    #: the options of its simulation; None: there is none
+    simulation: ClassVar[type[SimulationQuery] | None] = None
+
     def __init__(self, collection: Collection) -> None:
         self.collection = collection
         self.domain: D = collection.domain  # type: ignore[assignment] # the registry pairs them
@@ -263,6 +269,10 @@ class Kind(ABC, Generic[D, T]):
     def audit(self, randomness: RandomSource) -> AuditCase:
         """Return what an audit of its epsilon samples; randomness is the device's."""
         return report_case(self.collection, randomness)
+
+    def simulate(self, options: Parameters, generator: Generator) -> SimulatedFigures:
+        """Return the figures of a population that is drawn, with the truth."""
+        raise NotImplementedError(f"{type(self).__name__} has no simulation")
 
     # -- comparisons -------------------------------------------------------------------------------
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.random import Generator
 
+from veilcount_shared import SystemRandomSource
 from veilcount_shared.domain import Number
 from veilcount_shared.mechanisms import DistributionMechanism, MeanMechanism
 
+from ..errors import QueryError
 from ..estimation import MeanEstimate, NoReports, poisoning_band
 from ..estimation.cdf import BucketHistogram
 from ..estimation.confidence_intervals import Counts, Floats
@@ -19,7 +23,11 @@ from ..mechanisms import estimate_number
 from ..mechanisms.estimates import estimate_mean
 from ..privacy.trust_models import Quantity
 from ..privacy.trust_models.quantity import QUARTERS
-from ..query_params import parse_range
+from ..query_params import Parameters, parse_number, parse_range
+from ..simulation.local_vs_central import AnswersSimulation, compare_local_and_central
+from ..simulation.population import Population
+from ..simulation.simulated_figures import SimulatedFigures, SimulationQuery
+from ..simulation.true_values import TrueValues
 from .estimate_query import EstimateQuery
 from .kind import (
     NUMBER_ROWS,
@@ -36,6 +44,7 @@ from .scope import Scope
 from .time_ranges import TimeRange
 from .values import UNLISTED
 
+POINTS = 64  # evenly spread over the range, of a simulated distribution
 SHARES = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 REMOVE = "this collection is of a number: remove it"
 ONE_LOOK = (
@@ -56,6 +65,7 @@ class Mean(SummedKind[Number]):
     figure = "means"
     subject = "a number"
     released_as = "mean"
+    simulation: ClassVar[type[SimulationQuery] | None] = AnswersSimulation
     untested = UNTESTED
     accepted_parameters: ClassVar[frozenset[str]] = frozenset({"view=smooth", "looks=every"})
     refused_parameters: ClassVar[Mapping[str, str]] = {
@@ -115,6 +125,28 @@ class Mean(SummedKind[Number]):
             looks=query.looks,
         )
 
+    def simulate(self, options: Parameters, generator: Generator) -> SimulatedFigures:
+        query, collection = AnswersSimulation.parse(options), self.collection
+        population = self.population(query.truth, query.n)
+        simulated = compare_local_and_central(collection, population, generator, query.level)
+        return simulated.figures(1, query.top, lambda _: "mean", of_shares=False)
+
+    def population(self, truth: TrueValues, n: int) -> Population:
+        """Return n devices that have these numbers; a distribution is of points of the range."""
+        step = (self.domain.high - self.domain.low) / (POINTS - 1)
+        points = np.array([self._input(self.domain.low + step * place) for place in range(POINTS)])
+        return truth.population(n, points, self._typed_input)
+
+    def _typed_input(self, word: str) -> int:
+        number = parse_number("truth", word)
+        if not self.domain.low <= number <= self.domain.high:
+            low, high = float(self.domain.low), float(self.domain.high)
+            raise QueryError("truth", word, f"give a number from {low:g} to {high:g}")
+        return self._input(number)
+
+    def _input(self, number: Fraction) -> int:
+        return self.domain.input(number, SystemRandomSource())  # unused for points of the grid
+
     def finer(
         self,
         histogram: BucketHistogram,
@@ -127,6 +159,7 @@ class Mean(SummedKind[Number]):
 class Distribution(Mean):
     """The mean, a histogram, a curve and quantiles."""
 
+    simulation = None
     accepted_parameters: ClassVar[frozenset[str]] = frozenset({"view=smooth"})
     refused_parameters: ClassVar[Mapping[str, str]] = {
         **Mean.refused_parameters,

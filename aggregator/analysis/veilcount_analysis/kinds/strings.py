@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.random import Generator
 
 from veilcount_shared.domain import MAX_LABEL, OpenStrings
 
@@ -20,6 +21,9 @@ from ..mechanisms import estimate_shares, share_handler
 from ..mechanisms.candidate_search import MAX_CANDIDATES, Candidates, open_handler
 from ..mechanisms.estimates import TermOptions
 from ..privacy.trust_models import Quantity
+from ..query_params import Parameters
+from ..simulation.simulated_figures import SimulatedFigures
+from ..simulation.string_search import StringsSimulation, simulate_strings
 from .estimate_query import EstimateQuery
 from .kind import (
     NAMED,
@@ -45,6 +49,7 @@ class Strings(SummedKind[OpenStrings]):
     figure = "strings"
     subject = "open strings"
     named_values = True
+    simulation = StringsSimulation
     accepted_parameters: ClassVar[frozenset[str]] = frozenset(
         {"view=smooth", "candidates", "discover", "values"}
     )
@@ -121,6 +126,9 @@ class Strings(SummedKind[OpenStrings]):
         self, tally: Tally, query: EstimateQuery, contributions: int, places: Counts | None
     ) -> ShareEstimates:
         return side_shares(self.collection, tally, query, contributions, places)
+
+    def simulate(self, options: Parameters, generator: Generator) -> SimulatedFigures:
+        return simulate_strings(self.collection, StringsSimulation.parse(options), generator)
 
     @property
     def quantity(self) -> Quantity:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
+from numpy.random import Generator
 
 from veilcount_shared import RandomSource
 from veilcount_shared.domain import Boolean
@@ -20,6 +21,9 @@ from ..estimation.results import IntervalTerms, estimate_frequencies
 from ..estimation.trend import TrendEstimator
 from ..mechanisms.trend import trend_handler
 from ..privacy.trust_models import Quantity
+from ..query_params import Parameters
+from ..simulation.changing_states import TrendSimulation, simulate_trend
+from ..simulation.simulated_figures import SimulatedFigures
 from .estimate_query import EstimateQuery
 from .kind import Kind, RangeFigures, Selection, Source, Tally
 from .labels import no_value, places_of
@@ -50,6 +54,10 @@ class Trend(Kind[Boolean, Newest]):
     }
     uncompared = "a state over time is compared by its estimates: estimate both"
     measures_width = True  # its figures are of some of the reports
+    simulation = TrendSimulation
+
+    def simulate(self, options: Parameters, generator: Generator) -> SimulatedFigures:
+        return simulate_trend(self.collection, TrendSimulation.parse(options), generator)
 
     @property
     def quantity(self) -> Quantity:

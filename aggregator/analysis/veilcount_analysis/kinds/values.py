@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.random import Generator
 
 from veilcount_shared import Collection
 from veilcount_shared.domain import Boolean, Choice, Cross
@@ -22,6 +23,11 @@ from ..estimation.results import ESTIMANDS
 from ..mechanisms import estimate_shares, estimate_sums, poisoning_test, share_handler
 from ..mechanisms.estimates import ALL_DEVICES, ANSWERED, TermOptions
 from ..privacy.trust_models import Quantity
+from ..query_params import Parameters
+from ..simulation.local_vs_central import AnswersSimulation, compare_local_and_central
+from ..simulation.population import Population
+from ..simulation.simulated_figures import SimulatedFigures
+from ..simulation.true_values import TrueValues
 from .estimate_query import Denominator, EstimateQuery
 from .kind import CommonValues, Figure, Kind, RangeFigures, Selection, Source, SummedKind, Tally
 from .labels import Value, groups_of, no_value, places_of, value_at, value_key
@@ -41,6 +47,7 @@ class Values(SummedKind[Boolean | Choice | Cross]):
         {"view=consistent", "view=smooth", "page", "looks=every", "top", "group", "values"}
     )
     refused_parameters: ClassVar[Mapping[str, str]] = UNLISTED
+    simulation = AnswersSimulation
 
     def check(self, query: EstimateQuery) -> None:
         super().check(query)
@@ -119,6 +126,23 @@ class Values(SummedKind[Boolean | Choice | Cross]):
             return None
         parts = [shares.frequency] + ([shares.absent.frequency] if shares.absent else [])
         return tuple(np.clip(np.concatenate(parts), 0, 1).tolist())
+
+    def simulate(self, options: Parameters, generator: Generator) -> SimulatedFigures:
+        query, collection = AnswersSimulation.parse(options), self.collection
+        population = self.population(query.truth, query.n)
+        simulated = compare_local_and_central(collection, population, generator, query.level)
+        named = partial(value_at, collection)
+        return simulated.figures(self.domain.size, query.top, named, of_shares=True)
+
+    def population(self, truth: TrueValues, n: int) -> Population:
+        """Return n devices that have these values."""
+        return truth.population(n, np.arange(self.domain.size), self._typed_place)
+
+    def _typed_place(self, word: str) -> int:
+        named = places_of(self.collection, [word])
+        if named.unknown:
+            raise no_value(self.collection, word, "truth")
+        return int(named.places[0])
 
     @property
     def quantity(self) -> Quantity:

@@ -2,45 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
+from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
 
 from veilcount_shared import Collection
 from veilcount_shared.mechanisms import TrendMechanism
+from veilcount_shared.schedule import period_end, period_start
 
 from ..estimation.estimator import IntervalTarget
-from ..mechanisms.sampling import Floats, Ints
+from ..mechanisms.sampling import Ints
 from ..mechanisms.trend import TrendHandler, trend_handler
-from .local_vs_central import SimulatedEstimate
+from .simulated_figures import (
+    DrawnDevices,
+    SimulatedEstimate,
+    SimulatedFigures,
+    SimulationQuery,
+    Top,
+    covered,
+    truth_table,
+)
 
 CELLS = 1 << 21  # people and periods that are drawn together
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SimulatedTrend:
-    """The true share after each period, and its estimate; NaN: an interval has no reports."""
+@dataclass(frozen=True, kw_only=True)
+class TrendSimulation(SimulationQuery):
+    """How many periods are shown."""
 
-    truth: Floats
-    local: SimulatedEstimate
+    subject: ClassVar[str] = "states over time"
+    refused: ClassVar[Mapping[str, str]] = {
+        "truth": "states change at random times, half of them never: remove it"
+    }
+
+    n: DrawnDevices
+    top: Top = 20
 
 
 def simulate_trend(
-    collection: Collection, n: int, generator: Generator, level: float = 0.95
-) -> SimulatedTrend:
-    """Let n people change at random times, and estimate the share after each period."""
+    collection: Collection, query: TrendSimulation, generator: Generator
+) -> SimulatedFigures:
+    """Let people change at random times, and estimate the share after each period."""
     handler = trend_handler(collection)
     trend = handler.mechanism
     counters = np.zeros((trend.periods, trend.counters), np.int64)
     true = np.zeros(trend.periods, np.int64)
-    for people in _groups(n, trend.periods):
+    for people in _groups(query.n, trend.periods):
         states = draw_states(trend, people, generator)
         counters += draw_trend_counters(trend, states, generator)
         true += states.sum(axis=0)
-    figures = np.array([_figures(handler, period, counters, level) for period in range(len(true))])
-    return SimulatedTrend(true / n, SimulatedEstimate(*figures.T))
+    figures = [_figures(handler, period, counters, query.level) for period in range(len(true))]
+    local = SimulatedEstimate(*np.array(figures).T)
+    rows = [
+        {
+            "from": period_start(collection, period).date().isoformat(),
+            "to": (period_end(collection, period).date() - timedelta(days=1)).isoformat(),
+            "truth": share,
+            "local": local.at(period),
+        }
+        for period, share in enumerate((true / query.n).tolist())
+    ]
+    true_intervals, stated = covered(rows)
+    closing = [f"the truth is in {true_intervals} of {stated} intervals, of {len(rows)} periods"]
+    if len(rows) > query.top:
+        closing.append(f"the first {query.top} are shown (--top)")
+    return SimulatedFigures(
+        n=query.n,
+        level=query.level,
+        facts={"periods": rows},
+        table=truth_table(rows[: query.top], ("from", "to"), missing="no reports"),
+        closing=closing,
+        target=IntervalTarget.POPULATION,
+    )
 
 
 def _groups(n: int, periods: int) -> Iterator[int]:

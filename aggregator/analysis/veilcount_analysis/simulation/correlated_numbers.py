@@ -6,7 +6,9 @@ That probability is the correlation of every two.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -17,7 +19,31 @@ from veilcount_shared.domain import GRID
 from ..estimation.moments import MomentMeans
 from ..mechanisms.moments import moments_handler
 from ..mechanisms.sampling import Ints, chunks
+from ..query_params import parameter
 from ..series.packed_rows import Counters
+from .simulated_figures import DrawnDevices, SimulationQuery
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeaturesSimulation(SimulationQuery):
+    """How the numbers of a person hang together, and what is regressed."""
+
+    subject: ClassVar[str] = "features"
+    refused: ClassVar[Mapping[str, str]] = {"truth": "numbers are spread evenly: give correlation"}
+
+    n: DrawnDevices
+    correlation: Annotated[
+        float,
+        parameter(
+            "Features: the true correlation of every two, 0.5 by default.",
+            ge=0,
+            le=1,
+            metavar="SHARE",
+        ),
+    ] = 0.5
+    regress: Annotated[
+        str | None, parameter("Features: regress this one on all others.", metavar="NAME")
+    ] = None
 
 
 def simulate_numbers(

@@ -6,8 +6,9 @@ each device answers once, so that the number of answers is public as it is on th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -23,15 +24,25 @@ from ..mechanisms.sampling import Floats, Ints, summed
 from ..releases import DiscreteLaplaceNoise, draw_release, price_query
 from ..series.packed_rows import Counters
 from .population import Population, simulate
+from .simulated_figures import (
+    SimulatedEstimate,
+    SimulatedFigures,
+    SimulationQuery,
+    Top,
+    covered,
+    truth_table,
+)
+from .true_values import ZIPF, Truth
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SimulatedEstimate:
-    """Shares in the order of the inputs, or one mean, each with its interval."""
+@dataclass(frozen=True, kw_only=True)
+class AnswersSimulation(SimulationQuery):
+    """How many devices have which value, and how many values are shown."""
 
-    value: Floats
-    low: Floats
-    high: Floats
+    subject: ClassVar[str] = "listed values and means"
+
+    truth: Truth = ZIPF
+    top: Top = 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,6 +55,29 @@ class Simulation:
     truth: Floats
     local: SimulatedEstimate
     central: SimulatedEstimate
+
+    def figures(
+        self, size: int, top: int, value: Callable[[int], object], *, of_shares: bool
+    ) -> SimulatedFigures:
+        """Return the most common of so many values, by their places."""
+        order = np.argsort(-self.truth[:size], kind="stable")[:top]
+        rows = [
+            {
+                "value": value(place),
+                "truth": float(self.truth[place]),
+                "local": self.local.at(place),
+                "central": self.central.at(place),
+            }
+            for place in order.tolist()
+        ]
+        true, stated = covered(rows)
+        return SimulatedFigures(
+            n=self.n,
+            level=self.level,
+            facts={"values": rows},
+            table=truth_table(rows, ("value",), of_shares=of_shares),
+            closing=(f"the truth is in {true} of {stated} local intervals shown",),
+        )
 
 
 def compare_local_and_central(

@@ -2,100 +2,170 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from string import ascii_lowercase
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
 
 from veilcount_shared import Collection
+from veilcount_shared.domain import OpenStrings
 
-from ..estimation.confidence_intervals import Bools
+from ..errors import QueryError
 from ..estimation.estimator import IntervalTarget
 from ..estimation.open_strings import DISCOVERIES, chance
 from ..mechanisms.candidate_search import (
+    MAX_CANDIDATES,
     Candidates,
     discovered,
     found_places,
     open_domain,
     open_handler,
 )
-from ..mechanisms.sampling import Floats, Ints
+from ..mechanisms.sampling import Ints
+from ..query_params import parameter
 from ..series.packed_rows import Counters
-from .local_vs_central import SimulatedEstimate
+from ..text import number_format
 from .population import Population, simulate
+from .simulated_figures import (
+    SimulatedEstimate,
+    SimulatedFigures,
+    SimulationQuery,
+    Top,
+    truth_table,
+)
+from .true_values import ZIPF, Truth, apportion
+
+CANDIDATES = 10_000  # by default
+SHORTEST, LONGEST = 4, 9  # letters of an invented word
+HEADS = (10, 50)  # of the most frequent strings
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SimulatedSearch:
-    """The true share of each string that a device has, and its estimate; NaN: not found."""
+@dataclass(frozen=True, kw_only=True)
+class StringsSimulation(SimulationQuery):
+    """Which strings devices have, and which candidates are tested."""
 
-    n: int
-    epsilon: float
-    level: float
-    texts: tuple[str, ...]
-    truth: Floats
-    local: SimulatedEstimate
-    candidates: int  # that were tested; without candidates, none
-    false: int  # strings found that no device has
-    least_share: float  # of a string that is found half of the time
+    subject: ClassVar[str] = "open strings"
 
-    @property
-    def found(self) -> Bools:
-        """Whether each string was found."""
-        return np.isfinite(self.local.value)
+    truth: Truth = ZIPF
+    top: Top = 20
+    strings: Annotated[
+        int,
+        parameter(
+            "Open strings: number of strings that devices have, 1,000 by default.",
+            ge=1,
+            le=MAX_CANDIDATES,
+            metavar="N",
+        ),
+    ] = 1_000
+    candidates: Annotated[
+        int | None,
+        parameter(
+            f"Open strings: number of candidates, {CANDIDATES:,} by default; those that devices"
+            " have are among them.",
+            ge=1,
+            le=MAX_CANDIDATES,
+            metavar="N",
+        ),
+    ] = None
 
 
-def simulate_search(
-    collection: Collection,
-    candidates: Candidates,
-    devices: Ints,
-    generator: Generator,
-    level: float = 0.95,
-) -> SimulatedSearch:
+def simulate_strings(
+    collection: Collection, query: StringsSimulation, generator: Generator
+) -> SimulatedFigures:
+    """Search for candidates, some of which devices have; or for strings letter by letter."""
+    domain = open_domain(collection)
+    if domain.prefixes and query.candidates is not None:
+        fix = "with discover = true strings are found without: remove it"
+        raise QueryError("candidates", query.candidates, fix)
+    weights = np.array(list(query.truth.typed.values()))
+    if not query.truth.typed:
+        weights = query.truth.ranked(query.strings)
+    candidates = _candidates(domain, query, len(weights), generator)
+    devices = apportion(query.n, weights)
+    search = _discovery if domain.prefixes else _search
+    counters, places, false_finds, alpha = search(collection, candidates, devices, generator)
+    local = _estimate(collection, counters, candidates, places, query.level)
+    order = np.argsort(-devices, kind="stable")
+    is_found = np.isfinite(local.value[: len(devices)])
+    rows = [
+        {
+            "value": candidates.texts[place],
+            "truth": int(devices[place]) / query.n,
+            "local": local.at(place),
+        }
+        for place in order[: query.top].tolist()
+    ]
+    facts = {
+        "strings": len(devices),
+        "candidates": 0 if domain.prefixes else len(candidates.texts),
+        "found": int(is_found.sum()),
+        "false": false_finds,
+        "least_share": open_handler(collection).least_share(query.n, alpha),
+        "most_frequent": {
+            str(head): int(is_found[order[:head]].sum()) for head in HEADS if head <= len(order)
+        },
+    }
+    return SimulatedFigures(
+        n=query.n,
+        level=query.level,
+        facts={"values": rows, "search": facts},
+        table=truth_table(rows, ("value",), missing="not found"),
+        closing=_closing(facts),
+    )
+
+
+def _candidates(
+    domain: OpenStrings, query: StringsSimulation, strings: int, generator: Generator
+) -> Candidates:
+    """Return candidates, the first of which devices have; names are invented."""
+    size = strings if domain.prefixes else max(query.candidates or CANDIDATES, strings)
+    texts = list(query.truth.typed)
+    if domain.prefixes and not texts:
+        texts = _invented_words(size, generator)
+    texts += [f"string {number}" for number in range(1, size - len(texts) + 1)]
+    candidates = Candidates.from_texts(domain, texts)
+    if len(candidates.texts) < size:
+        fix = "give different strings, of 1 to 200 characters, none of them hidden"
+        raise QueryError("truth", list(query.truth.typed), fix)
+    return candidates
+
+
+def _invented_words(number: int, generator: Generator) -> list[str]:
+    """Return so many different words of random letters: no dictionary knows them."""
+    words: dict[str, None] = {}
+    while len(words) < number:
+        length = generator.integers(SHORTEST, LONGEST + 1)
+        words["".join(generator.choice(list(ascii_lowercase), length))] = None
+    return list(words)
+
+
+#: counters, places found, strings found that no device has, and the chance of a false find
+Search = tuple[Counters, Ints, int, float]
+
+
+def _search(
+    collection: Collection, candidates: Candidates, devices: Ints, generator: Generator
+) -> Search:
     """Test candidates, the first of which so many devices have each, in one report a device."""
-    held, alpha, n = len(devices), chance(len(candidates.texts)), int(devices.sum())
-    counters = simulate(collection, Population(candidates.places[:held], devices), generator)
-    chosen = found_places(collection, counters, candidates, alpha)
-    figures = _figures(collection, counters, candidates, chosen, level)
-    return SimulatedSearch(
-        n=n,
-        epsilon=float(collection.unit_epsilon),
-        level=level,
-        texts=candidates.texts[:held],
-        truth=devices / n,
-        local=SimulatedEstimate(*figures[:, :held]),
-        candidates=len(candidates.texts),
-        false=int(np.count_nonzero(chosen >= held)),
-        least_share=open_handler(collection).least_share(n, alpha),
-    )
+    strings, alpha = len(devices), chance(len(candidates.texts))
+    counters = simulate(collection, Population(candidates.places[:strings], devices), generator)
+    places = found_places(collection, counters, candidates, alpha)
+    return counters, places, int(np.count_nonzero(places >= strings)), alpha
 
 
-def simulate_discovery(
-    collection: Collection,
-    held: Candidates,
-    devices: Ints,
-    generator: Generator,
-    level: float = 0.95,
-) -> SimulatedSearch:
+def _discovery(
+    collection: Collection, strings: Candidates, devices: Ints, generator: Generator
+) -> Search:
     """Find strings letter by letter, of which so many devices have each."""
-    n, alpha = int(devices.sum()), chance(1, DISCOVERIES)
-    counters = draw_beginnings(collection, held.texts, devices, generator)
-    places = {text: place for place, text in enumerate(held.texts)}
-    found = discovered(collection, counters, (), alpha).texts
-    chosen = np.array([places[text] for text in found if text in places], np.int64)
-    figures = _figures(collection, counters, held, chosen, level)
-    return SimulatedSearch(
-        n=n,
-        epsilon=float(collection.unit_epsilon),
-        level=level,
-        texts=held.texts,
-        truth=devices / n,
-        local=SimulatedEstimate(*figures),
-        candidates=0,
-        false=len(found) - len(chosen),
-        least_share=open_handler(collection).least_share(n, alpha),
-    )
+    alpha = chance(1, DISCOVERIES)
+    counters = draw_beginnings(collection, strings.texts, devices, generator)
+    place_of = {text: place for place, text in enumerate(strings.texts)}
+    texts = discovered(collection, counters, (), alpha).texts
+    places = np.array([place_of[text] for text in texts if text in place_of], np.int64)
+    return counters, places, len(texts) - len(places), alpha
 
 
 def draw_beginnings(
@@ -112,12 +182,27 @@ def draw_beginnings(
     return open_handler(collection).draw_counters(counts.ravel(), generator)
 
 
-def _figures(
-    collection: Collection, counters: Counters, candidates: Candidates, chosen: Ints, level: float
-) -> Floats:
-    """Return the estimates, lows and highs of the chosen ones; NaN: of the others."""
-    evidence = open_handler(collection).evidence(counters, candidates.places[chosen])
+def _estimate(
+    collection: Collection, counters: Counters, candidates: Candidates, places: Ints, level: float
+) -> SimulatedEstimate:
+    """Return the estimates of the candidates that were found; NaN: of the others."""
+    evidence = open_handler(collection).evidence(counters, candidates.places[places])
     low, high = evidence.interval(1 - level, IntervalTarget.COHORT)
     figures = np.full((3, len(candidates.texts)), np.nan)
-    figures[:, chosen] = evidence.points, low, high
-    return figures
+    figures[:, places] = evidence.points, low, high
+    return SimulatedEstimate(*figures)
+
+
+def _closing(search: Mapping[str, Any]) -> tuple[str, ...]:
+    heads = (
+        f"{part} of the {head} most frequent" for head, part in search["most_frequent"].items()
+    )
+    strings = f"{search['found']:,} of the {search['strings']:,} strings that devices have"
+    nobody = f"{search['false']:,}"
+    if search["candidates"]:
+        nobody += f" of {search['candidates'] - search['strings']:,} candidates"
+    return (
+        ", ".join([f"found: {strings}", *heads]),
+        f"found, but nobody has it: {nobody}",
+        f"a string is found half of the time at {number_format.share(search['least_share'])}",
+    )

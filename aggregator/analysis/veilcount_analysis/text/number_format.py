@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal, Inexact, localcontext
 from fractions import Fraction
-from math import ceil, floor, log10
+from math import ceil, floor, isfinite, log10
 
 MILLION = 10**6
 NUMBERS = frozenset({"mean", "moment"})  # estimated quantities that are no shares
 POINTS = " points"
 POINT_DIGITS, MEAN_DIGITS = 2, 3  # of half an interval
+PLACES, DIGITS = Decimal("1e-12"), 40  # of a decimal without an end
 LEAST_SHOWN = 1e-4  # of a share: below, two decimals would show zeros
 
 
@@ -83,15 +87,82 @@ def interval(low: float, high: float, *, of_shares: bool) -> str:
 
 
 def decimal(number: Fraction) -> str:
-    """Return a number of at most six decimals exactly, without needless zeros."""
-    whole, parts = divmod(abs(number) * MILLION, MILLION)
-    sign = "-" if number < 0 else ""
-    return f"{sign}{whole}.{int(parts):06d}".rstrip("0").rstrip(".")
+    """Return an exact number as a decimal; without an end it is rounded up, as a cost."""
+    with localcontext(Context(prec=DIGITS)) as context:
+        exact = Decimal(number.numerator) / Decimal(number.denominator)
+        if context.flags[Inexact]:
+            exact = exact.quantize(PLACES, rounding=ROUND_CEILING)
+    text = f"{exact:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def delta(number: Fraction) -> str:
     """Return a delta without an exponent."""
     return f"{float(number):.15f}".rstrip("0")
+
+
+HUNDRED = 100
+MOST = 6  # decimals
+
+
+@dataclass(frozen=True, slots=True)
+class FigureFormat:
+    """Formats shares in percent, their differences in points, and numbers in their own units."""
+
+    of_shares: bool
+    decimals: int
+
+    @classmethod
+    def for_widths(cls, widths: Iterable[float], *, of_shares: bool) -> FigureFormat:
+        """Return the format that shows two digits of the narrowest width."""
+        scale = HUNDRED if of_shares else 1
+        some = [scale * width for width in widths if isfinite(width) and width > 0]
+        places = 1 - floor(log10(min(some))) if some else 1
+        return cls(of_shares, min(max(places, 0), MOST))
+
+    def bare(self, number: float) -> str:
+        """Return a number without its unit."""
+        scaled = round(number * HUNDRED if self.of_shares else number, self.decimals)
+        return f"{scaled + 0.0:,.{self.decimals}f}"  # + 0.0: a zero has no sign
+
+    def figure(self, number: float) -> str:
+        """Return a share or a number."""
+        return self.bare(number) + ("%" if self.of_shares else "")
+
+    def size(self, number: float) -> str:
+        """Return the size of a difference."""
+        return self.bare(number) + (POINTS if self.of_shares else "")
+
+    def signed(self, number: float) -> str:
+        """Return a difference, with its sign."""
+        bare = self.bare(number)
+        return bare if bare.startswith("-") or float(bare.replace(",", "")) == 0 else f"+{bare}"
+
+    def ends(self, low: float, high: float) -> str:
+        """Return the two ends of an interval, without a unit."""
+        return f"{self.bare(low)} to {self.bare(high)}"
+
+
+def level(part: float) -> str:
+    """Return a confidence level."""
+    return f"{100 * part:.4g}\N{NO-BREAK SPACE}%"
+
+
+def fake_share(share: float) -> str:
+    """Return a share of fake reports."""
+    return f"{significant(100 * share, 3)}%"
+
+
+def error_bar(half_width: float | None, quantity: str) -> str:
+    """Return half an interval of a mean, or of a share in points; nothing for None."""
+    if half_width is None:
+        return ""
+    return around(half_width, of_shares=quantity not in NUMBERS)
+
+
+def unsigned_error(error: float, quantity: str) -> str:
+    """Return an error without its sign."""
+    return error_bar(error, quantity).removeprefix("+/- ")
 
 
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}

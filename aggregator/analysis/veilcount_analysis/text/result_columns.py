@@ -112,6 +112,20 @@ def _valued(value: object) -> Row:
     return {"value": spelled(value)} | parts
 
 
+def value_name(value: object) -> str:
+    """Return a value as people read it: of a crossed one its parts, of a range its ends."""
+    if not isinstance(value, dict):
+        return spelled(value)
+    if set(value) == {"from", "below"}:
+        return f"{value['from']:.6g} to {value['below']:.6g}"
+    return " · ".join(spelled(part) for part in value.values())
+
+
+def row_name(value: object) -> str:
+    """Return what a row of a result is about: a value, or the mean."""
+    return "the mean" if value is None else value_name(value)
+
+
 # -- estimates -------------------------------------------------------------------------------------
 
 

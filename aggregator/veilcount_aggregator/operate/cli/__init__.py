@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import signal
 import sys
-
-from .exit_codes import EXIT_INTERRUPTED
 
 
 def main() -> None:
@@ -16,5 +15,5 @@ def main() -> None:
         code = run(sys.argv[1:])
     except KeyboardInterrupt:  # during the import
         sys.stderr.write("veilcount: stopped\n")
-        code = EXIT_INTERRUPTED
+        code = 128 + signal.SIGINT
     sys.exit(code)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,11 +16,12 @@ from veilcount_analysis.audit import AuditResult
 from veilcount_analysis.audit.audit_case import unaudited_reason
 from veilcount_analysis.audit.known_bugs import BUGS
 from veilcount_analysis.kinds.registry import kind_of
+from veilcount_analysis.text.view_parts import Part, Table
 from veilcount_shared import Collection, SystemRandomSource, load_collections
 
 from . import options
 from .main import NegativeResult
-from .output import print_json, print_lines, print_table
+from .output import print_result
 
 COLUMNS = ("collection", "claimed", "measured", "violated", "N", "most revealing event")
 BUG_COLUMNS = ("planted bug (what it loses)", "claimed", "measured", "detected", "fixed")
@@ -74,15 +75,12 @@ def command(
         family = load_collections(file)
         chosen = family if name is None else {name: options.find_collection(family, name)}
         facts["collections"] = [
-            _audited(each, samples, alpha)
-            for each in _with_progress(chosen.values(), "collections")
+            _audited(collection, samples, alpha)
+            for collection in _with_progress(chosen.values(), "collections")
         ]
     if self_test:
         facts["self_test"] = [_caught(bug) for bug in _with_progress(BUGS, "planted bugs")]
-    if as_json:
-        print_json(facts)
-    else:
-        _print(facts)
+    print_result(facts, _parts(facts), as_json=as_json)
     _fail_if_negative(facts)
 
 
@@ -106,10 +104,10 @@ def _audited(collection: Collection, samples: int, alpha: Fraction) -> dict[str,
         return facts
     try:
         case = kind_of(collection).audit(SystemRandomSource())
-        found = case.run(samples=samples, alpha=float(alpha))
+        result = case.run(samples=samples, alpha=float(alpha))
     except ValueError as error:
         raise click.BadParameter(f"{error}: give more", param_hint="--samples") from error
-    return facts | {"event": found.event, "measured": found.measured, "broken": found.broken}
+    return facts | {"event": result.event, "measured": result.measured, "broken": result.broken}
 
 
 def _caught(name: str) -> dict[str, Any]:
@@ -131,40 +129,40 @@ def _caught(name: str) -> dict[str, Any]:
 # -- what is shown ---------------------------------------------------------------------------------
 
 
-def _print(facts: Mapping[str, Any]) -> None:
+def _parts(facts: Mapping[str, Any]) -> Iterator[Part]:
     if "collections" in facts:
-        print_table(COLUMNS, map(_row, facts["collections"]))
-        print_lines(["", f"{LIMIT} (alpha = {facts['alpha']:g})"])
+        yield Table("", COLUMNS, [_row(row) for row in facts["collections"]])
+        yield f"{LIMIT} (alpha = {facts['alpha']:g})"
     if "self_test" in facts:
-        print_table(BUG_COLUMNS, map(_bug_row, facts["self_test"]))
+        yield Table("", BUG_COLUMNS, [_bug_row(row) for row in facts["self_test"]])
 
 
-def _row(each: Mapping[str, Any]) -> tuple[str, ...]:
-    claimed, count = f"{each['claimed']:g}", f"{each['samples']:,}"
-    if each["measured"] is None:
-        return each["name"], claimed, "not audited", "", "", each["event"]
-    measured = f"at least {each['measured']:.3f}"
-    return each["name"], claimed, measured, _YES_NO[each["broken"]], count, each["event"]
+def _row(row: Mapping[str, Any]) -> tuple[str, ...]:
+    claimed, count = f"{row['claimed']:g}", f"{row['samples']:,}"
+    if row["measured"] is None:
+        return row["name"], claimed, "not audited", "", "", row["event"]
+    measured = f"at least {row['measured']:.3f}"
+    return row["name"], claimed, measured, _YES_NO[row["broken"]], count, row["event"]
 
 
-def _bug_row(each: Mapping[str, Any]) -> tuple[str, ...]:
-    repaired = f"{each['repaired']['measured']:.3f}"
-    if each["repaired"]["broken"]:
+def _bug_row(row: Mapping[str, Any]) -> tuple[str, ...]:
+    repaired = f"{row['repaired']['measured']:.3f}"
+    if row["repaired"]["broken"]:
         repaired += ", reported as violated"
-    measured = f"{each['measured']:.3f}"
-    return each["bug"], f"{each['claimed']:g}", measured, _YES_NO[each["caught"]], repaired
+    measured = f"{row['measured']:.3f}"
+    return row["bug"], f"{row['claimed']:g}", measured, _YES_NO[row["caught"]], repaired
 
 
 def _fail_if_negative(facts: Mapping[str, Any]) -> None:
-    broken = [each["name"] for each in facts.get("collections", ()) if each["broken"]]
+    broken = [row["name"] for row in facts.get("collections", ()) if row["broken"]]
     if broken:
         raise NegativeResult(
             f"claim violated: {', '.join(broken)}: do not collect before the cause is known"
         )
     failed = [
-        each["bug"]
-        for each in facts.get("self_test", ())
-        if not each["caught"] or each["repaired"]["broken"]
+        row["bug"]
+        for row in facts.get("self_test", ())
+        if not row["caught"] or row["repaired"]["broken"]
     ]
     if failed:
         raise NegativeResult(f"the self-test failed: {'; '.join(failed)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from veilcount_analysis.mechanisms import handler_of
 from veilcount_analysis.privacy.budget import figures
 from veilcount_analysis.privacy.trust_models import ErrorEstimate, Quantity
 from veilcount_analysis.text import number_format
+from veilcount_analysis.text.view_parts import Part, Table
 from veilcount_shared import Collection, lint, load_collections
 from veilcount_shared.collection import answers_by_consent, describe_answers
 
@@ -20,7 +22,7 @@ from ...records.counter_admission import memory_at_most
 from ...store.tally_size import worst_case
 from . import options
 from .main import NegativeResult
-from .output import print_json, print_lines, print_table, spinner
+from .output import print_result, spinner
 
 LEVEL = 0.95
 COLUMNS = ("collection", "event", "day", "user", "by", "mechanism", "bits")
@@ -46,12 +48,10 @@ def command(file: Path, *, n: int, strict: bool, as_json: bool) -> None:
     expected error, and remarks on likely mistakes.
     """
     with spinner("computing the expected error"):
-        found = [_facts(collection, n) for collection in load_collections(file).values()]
-    if as_json:
-        print_json({"file": file.name, "n": n, "level": LEVEL, "collections": found})
-    else:
-        _print(found, n)
-    remarks = sum(len(each["remarks"]) for each in found)
+        rows = [_facts(collection, n) for collection in load_collections(file).values()]
+    document = {"file": file.name, "n": n, "level": LEVEL, "collections": rows}
+    print_result(document, _parts(rows, n), as_json=as_json)
+    remarks = sum(len(row["remarks"]) for row in rows)
     if strict and remarks:
         raise NegativeResult(
             f"{file.name}: {remarks} remark{'s' * (remarks > 1)}: fix or accept them"
@@ -99,36 +99,31 @@ def _expected(collection: Collection, n: int) -> tuple[Quantity, ErrorEstimate]:
     return quantity, quantity.local(epsilon, n, LEVEL)
 
 
-def _print(found: list[dict[str, Any]], n: int) -> None:
-    print_lines([f"epsilon of each collection, and the expected error of {n:,} reports (95 %)", ""])
-    print_table(COLUMNS, [_row(each) for each in found])
-    for each in found:
-        print_lines(
-            [
-                "",
-                f"{each['name']}: {each['question']}",
-                *(f"  {line}" for line in _details(each, n)),
-            ]
-        )
+def _parts(rows: list[dict[str, Any]], n: int) -> Iterator[Part]:
+    yield f"epsilon of each collection, and the expected error of {n:,} reports (95 %)"
+    yield Table("", COLUMNS, [_row(row) for row in rows])
+    for number, row in enumerate(rows):
+        yield from [""] if number else []
+        yield f"{row['name']}: {row['question']}"
+        yield from (f"  {line}" for line in _details(row, n))
 
 
-def _row(each: dict[str, Any]) -> list[object]:
-    epsilons = [
-        number_format.epsilon(float(each["figures"][key])) for key in ("event", "day", "user")
-    ]
-    adjacency = number_format.adjacency(each["figures"]["adjacency"])
-    return [each["name"], *epsilons, adjacency, each["mechanism"], each["message_bits"]]
+def _row(row: dict[str, Any]) -> tuple[str, ...]:
+    figures = row["figures"]
+    epsilons = (number_format.epsilon(float(figures[level])) for level in ("event", "day", "user"))
+    adjacency = number_format.adjacency(figures["adjacency"])
+    return row["name"], *epsilons, adjacency, row["mechanism"], str(row["message_bits"])
 
 
-def _details(each: dict[str, Any], n: int) -> list[str]:
-    error = number_format.around(each["error"]["half_width"], of_shares=each["of_shares"])
-    scope = each["figures"]["scope"]
+def _details(row: dict[str, Any], n: int) -> list[str]:
+    error = number_format.around(row["error"]["half_width"], of_shares=row["of_shares"])
+    scope = row["figures"]["scope"]
     return [
         f"protects {scope}",
-        *([each["answers_left"]] if each["answers_left"] else []),
-        each["figures"]["device"],
-        each["figures"]["server"],
-        f"{each['quantity']} of n = {n:,} reports: {error}, from noise only",
-        each["memory"],
-        *(f"remark: {remark['key']}: {remark['text']}" for remark in each["remarks"]),
+        *([row["answers_left"]] if row["answers_left"] else []),
+        row["figures"]["device"],
+        row["figures"]["server"],
+        f"{row['quantity']} of n = {n:,} reports: {error}, from noise only",
+        row["memory"],
+        *(f"remark: {remark['key']}: {remark['text']}" for remark in row["remarks"]),
     ]

@@ -5,33 +5,31 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TextIO
 
 import click
 import msgspec
 
-from veilcount_analysis.series.series import Series, utc_day
+from veilcount_analysis.series.series import utc_day
 from veilcount_analysis.text import number_format
 from veilcount_analysis.text.number_format import format_bytes
-from veilcount_analysis.text.privacy_guarantees import epsilons
+from veilcount_analysis.text.view_parts import Table
 from veilcount_serving.errors import SettingsError
-from veilcount_shared import Collection
 
+from ...queries import CollectionList, decoded, list_collections, plain
 from ...records.definitions import add_definitions, close_collection, load_catalog, read_source
 from ...store.retention.row_closing import RowReference, close_row
 from ...store.tally_size import worst_case
 from . import options
-from .output import print_json, print_lines, print_result, print_table
-from .query_source import server_of, source_options
+from .output import print_result
+from .query_source import opened_snapshot, server_of, source_options
 
 PATH = "/v1/collections"
 
 Facts = dict[str, Any]
 
-#: what is listed of a collection, by its newest definition
-FIELDS = ("name", "fingerprint", "question", "unit", "from", "until", "epsilon", "closed", "series")
+LISTED = ("name", "fingerprint", "unit", "from", "until", "event", "day", "user", "by", "state")
 
 
 @click.group("collections")
@@ -67,17 +65,21 @@ def push_file(
                 store, source, options.now(), "cli", counter_limit=max_counter_memory
             )
             shards = store.shard_count()
-        new = [_named(each) | {"counter_bytes": worst_case(each, shards)} for each in added]
-    if as_json:
-        print_json({"new": new})
-    elif new:
-        sizes = (format_bytes(each["counter_bytes"]) for each in new)
-        rows = (
-            (each["name"], each["fingerprint"], size) for each, size in zip(new, sizes, strict=True)
-        )
-        print_table(("new", "fingerprint", "max counter memory"), rows)
-    else:
-        print_lines(["nothing new: all definitions were known"])
+        new = [
+            {
+                "name": collection.name,
+                "fingerprint": collection.fingerprint,
+                "counter_bytes": worst_case(collection, shards),
+            }
+            for collection in added
+        ]
+    rows = [
+        (series["name"], series["fingerprint"], format_bytes(series["counter_bytes"]))
+        for series in new
+    ]
+    table = Table("", ("new", "fingerprint", "max counter memory"), rows)
+    parts = [table if new else "nothing new: all definitions were known"]
+    print_result({"new": new}, parts, as_json=as_json)
 
 
 @command.command("list")
@@ -86,30 +88,22 @@ def push_file(
 def list_all(*, url: str | None, server: str | None, key: str, as_json: bool) -> None:
     """List all collections, each by its newest definition."""
     if remote := server_of(url, server, key):
-        listed = remote.send("GET", PATH)["collections"]
-        lines = [{field: line[field] for field in FIELDS} for line in listed]
+        result = decoded(remote.send("GET", PATH), CollectionList)
     else:
-        with options.opened(url) as store:
-            lines = [_line(series) for series in load_catalog(store).by_name.values()]
-    if as_json:
-        print_json(lines)
-        return
-    figures = ("event", "day", "user", "by")
-    columns = ("name", "fingerprint", "unit", "from", "until", *figures, "state")
-    print_table(
-        columns,
+        with opened_snapshot(url) as snapshot:
+            result = list_collections(snapshot)
+    rows = [
         (
-            (
-                line["name"],
-                line["fingerprint"][:12],
-                *(line[field] for field in ("unit", "from", "until")),
-                *(line["epsilon"][field] for field in ("event", "day", "user")),
-                number_format.adjacency(line["epsilon"]["adjacency"]),
-                "closed" if line["closed"] else "open",
-            )
-            for line in lines
-        ),
-    )
+            listed.name,
+            listed.fingerprint[:12],
+            *(str(fact) for fact in (listed.unit, listed.start, listed.until)),
+            *(listed.epsilon.event, listed.epsilon.day, listed.epsilon.user),
+            number_format.adjacency(listed.epsilon.adjacency),
+            "closed" if listed.closed else "open",
+        )
+        for listed in result.collections
+    ]
+    print_result(plain(result)["collections"], [Table("", LISTED, rows)], as_json=as_json)
 
 
 @command.command("close")
@@ -126,7 +120,7 @@ def close(name: str, *, url: str | None, server: str | None, key: str, as_json: 
                 fix = "no such collection: `veilcount collections list` shows them"
                 raise SettingsError("name", name, fix)
             series = close_collection(store, name, options.now(), "cli")
-        closed = [each.fingerprint for each in series]
+        closed = [version.fingerprint for version in series]
     line = f"{name} is closed" if closed else f"{name} was closed already"
     print_result({"closed": closed}, [line], as_json=as_json)
 
@@ -164,21 +158,3 @@ def _row_name(number: int, line: str) -> RowReference:
             f"line {number}: {field}: {fix} base64url) as `Client.rows()` returned them",
             param_hint="FILE",
         ) from None
-
-
-def _named(collection: Collection) -> Facts:
-    return {"name": collection.name, "fingerprint": collection.fingerprint}
-
-
-def _line(series: tuple[Series, ...]) -> Facts:
-    newest = series[0].collection
-    facts = {
-        "question": newest.question,
-        "unit": newest.unit.value,
-        "from": newest.start.isoformat(),
-        "until": newest.until.isoformat(),
-        "epsilon": asdict(epsilons(newest)),
-        "closed": series[0].closed,
-        "series": len(series),
-    }
-    return _named(newest) | facts

@@ -10,17 +10,15 @@ from contextlib import contextmanager
 from datetime import datetime
 from fractions import Fraction
 from types import FrameType
+from typing import Any
 
 import click
 import numpy as np
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from veilcount_analysis.releases.opendp_noise import load_opendp
 from veilcount_issuer.signing import require_gmpy2
 from veilcount_serving import structured_logging
 
-from ...queries import plain
 from ...records import sessions
 from ...records.api_keys import Role
 from ...server.background import BackgroundThread
@@ -32,7 +30,7 @@ from ..demo.deployment import DemoClock, DemoDeployment, allow_files, deploy
 from ..demo.run import RELAYED, DemoRun, ShowDay
 from . import options
 from .main import EXIT_OK
-from .output import print_json, print_lines, print_table
+from .output import print_json, print_lines, print_table, status_line
 
 FEWEST, MOST = 1_000, 200_000
 DEVICES, CLIENTS = 20_000, 500
@@ -57,10 +55,9 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     help="Number of real clients among them; the others are simulated.",
 )
 @click.option(
-    "--seed",
-    type=click.IntRange(0, SEEDS - 1),
+    "--seed", type=click.IntRange(0, SEEDS - 1),
     help="Reproduce the population. The randomness of real clients is never seeded.",
-)
+)  # fmt: skip
 @click.option(
     "--store",
     "url",
@@ -90,7 +87,7 @@ def command(
     """Replay four months of a sample app in half a minute, then serve the dashboard.
 
     A hiking app collects six statistics, one of them over a relay and with tokens. The true values
-    are known here, and are compared with the local estimates and with those of a trusted curator.
+    are known here, and are printed next to the estimates and to the release of a trusted curator.
     It serves until Ctrl-C, and leaves nothing behind except a --store.
     """
     if clients > devices:
@@ -109,9 +106,9 @@ def command(
         demo = DemoRun.prepare(campaign, place, devices=devices, clients=clients, seed=seed)
         with _day_progress(quiet=as_json) as progress:
             result = demo.play(progress)
-        found = summary.summary(result, seed=seed, level=float(level), generator=demo.generator)
+        document = summary.summary(result, seed=seed, level=float(level))
         clock.release()
-        _print(found, "" if once else _link(place), url, as_json=as_json)
+        _print(document, "" if once else _link(place), url, as_json=as_json)
         if not once:
             _serve(place.aggregator)
     return EXIT_OK
@@ -122,28 +119,18 @@ def _link(place: DemoDeployment) -> str:
     return sessions.link_url(place.url, secret)
 
 
-def _print(found: summary.Summary, link: str, url: str, *, as_json: bool) -> None:
+def _print(document: dict[str, Any], link: str, url: str, *, as_json: bool) -> None:
     if as_json:
-        print_json(plain(found) | {"link": link or None})
+        print_json(document | {"link": link or None})
         return
-    print_lines([*summary.participation_lines(found), "", *summary.question_lines(found), ""])
-    print_table(summary.FIGURES, map(summary.figure_cells, found.rows))
-    print_lines(["", *summary.notes(found), ""])
-    print_table(summary.RELEASED, map(summary.release_cells, found.release.rows))
-    print_lines(["", summary.PRICES, ""])
-    print_table(summary.COSTS, map(summary.cost_cells, found.accounts))
-    if found.relayed:
-        print_lines(["", *summary.relayed_lines(found.relayed), ""])
-        print_table(summary.PARTIES, map(summary.party_cells, found.relayed.parties))
-        print_lines(["", *summary.privacy_of_logs(found.relayed)])
+    for lines, (columns, rows) in summary.sections(document):
+        print_lines(lines)
+        print_table(columns, rows)
     if url:
         print_lines(["", f"Everything is kept in {redact_url(url)}."])
     if link:
-        lines = (
-            f"Dashboard (the link works once, within 15 minutes): {link}",
-            "Press Ctrl-C to stop.",
-        )
-        print_lines(["", *lines])
+        dashboard = f"Dashboard (the link works once, within 15 minutes): {link}"
+        print_lines(["", dashboard, "Press Ctrl-C to stop."])
 
 
 def _serve(aggregator: Aggregator) -> None:
@@ -176,41 +163,22 @@ def _graceful_shutdown() -> Iterator[None]:
             signal.signal(each, handler)
 
 
-# -- progress --------------------------------------------------------------------------------------
-
-
 @contextmanager
 def _day_progress(*, quiet: bool) -> Iterator[ShowDay]:
-    """Show the replayed days on stderr: a bar on a terminal, else a line per month."""
-    console = Console(stderr=True)
+    """Show the replayed days on stderr: a line that changes on a terminal, else one per month."""
     if quiet:
         yield lambda *_: None
-    elif console.is_terminal:
-        with _bar(console) as show:
-            yield show
+    elif sys.stderr.isatty():
+        with status_line() as update:
+            yield lambda day, days, instant: update(_day(day, days, instant))
     else:
-        yield _months()
+        yield _print_first_of_month
 
 
-@contextmanager
-def _bar(console: Console) -> Iterator[ShowDay]:
-    columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("simulating users")
-
-        def show(day: int, of: int, instant: datetime) -> None:
-            progress.update(task, total=of, completed=day, description=f"{instant:%Y-%m-%d}")
-
-        yield show
+def _print_first_of_month(day: int, days: int, instant: datetime) -> None:
+    if instant.day == 1:
+        click.echo(_day(day, days, instant), err=True)
 
 
-def _months() -> ShowDay:
-    shown = set[str]()
-
-    def show(day: int, of: int, instant: datetime) -> None:
-        month = f"{instant:%Y-%m}"
-        if month not in shown:
-            shown.add(month)
-            click.echo(f"{month}: day {day + 1} of {of}", err=True)
-
-    return show
+def _day(day: int, days: int, instant: datetime) -> str:
+    return f"{instant:%Y-%m-%d}: day {day + 1} of {days}"

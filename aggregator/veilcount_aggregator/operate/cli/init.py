@@ -19,9 +19,8 @@ from ...records.definitions import load_catalog, read_source
 from ...settings import Settings, declarations, variable_name
 from ...store import Store, store_file
 from . import options
-from .confirmation import confirm
 from .main import SetupProblems
-from .output import print_result
+from .output import confirm, print_result
 
 LABEL = "init"
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,22 +18,26 @@ from veilcount_issuer.key_backup import export_keys, import_keys, is_encrypted
 from veilcount_issuer.key_setup import KeySet, begin_ledger, set_up_keys
 from veilcount_issuer.key_vault import FolderVault, KeyVault, StoreVault
 from veilcount_issuer.own_store import require_own_store
-from veilcount_issuer.worker import IssuerSettings
+from veilcount_issuer.worker import IssuerSettings, IssuerWorker, opened_issuer
 from veilcount_serving.errors import SettingsError
 from veilcount_serving.listen_address import ListenAddress
-from veilcount_serving.structured_logging import log_event
-from veilcount_serving.worker_processes import StartupSummary
+from veilcount_serving.structured_logging import configure_logging
+from veilcount_serving.worker_processes import (
+    Announce,
+    StartupSummary,
+    enter_worker,
+    limit_malloc_arenas,
+    raise_file_limit,
+    run_workers,
+)
+from veilcount_serving.wsgi_threads import WsgiThreads
 from veilcount_shared import Collection
 
 from ...settings import PREFIX
+from ...store.store_url import redact_url
 from . import options
-from .issuer_accept import accept
-from .issuer_erasure import erase_account
-from .issuer_numbers import issued, verify
-from .issuer_options import FILE, collections, keys_folder
-from .issuer_server import serve_issuer
-from .main import is_terminal
-from .output import print_json, print_lines, print_result
+from .issuer_ledger import FILE, accept, collections, erase_account, issued, keys_folder, verify
+from .output import print_lines, print_result, print_startup
 
 ADDRESS = "127.0.0.1:8430"
 
@@ -78,14 +82,12 @@ def keys(
             with options.opened(url, make=True) as store:
                 begin_ledger(store, vault)
         today = utc_day(options.now())
-        found = [each for file in files for each in set_up_keys(file, vault, today, _announce_keys)]
-    if as_json:
-        print_json([each._asdict() for each in found])
-    else:
-        print_lines(map(_describe, found))
-        print_lines(
-            sorted({f"published numbers are signed by {each.numbers_key}" for each in found})
-        )
+        key_sets = [
+            keys for file in files for keys in set_up_keys(file, vault, today, _announce_keys)
+        ]
+    signers = sorted({f"published numbers are signed by {keys.numbers_key}" for keys in key_sets})
+    lines = [*map(_describe, key_sets), *signers]
+    print_result([keys._asdict() for keys in key_sets], lines, as_json=as_json)
 
 
 @keys.command("export")
@@ -194,7 +196,7 @@ def serve(
 ) -> None:
     """Sign tokens for accounts, until SIGTERM."""
     settings = IssuerSettings(options.required_url(url), files, folder, **accounts)
-    announce = _print_json if as_json else _print
+    announce = partial(print_startup, as_json=as_json)
     context.exit(serve_issuer(settings, ListenAddress.parse(bind), workers, announce))
 
 
@@ -228,18 +230,47 @@ def _announce_keys(collection: Collection) -> None:
     print_lines([f"{collection.name}: making {collection.periods} keys, {seconds} s"], err=True)
 
 
-def _describe(found: KeySet) -> str:
-    did = "made" if found.made else "complete"
-    return f"{found.collection}: {found.periods} keys {did}, tokens = {found.digest}"
+def _describe(keys: KeySet) -> str:
+    did = "made" if keys.made else "complete"
+    return f"{keys.collection}: {keys.periods} keys {did}, tokens = {keys.digest}"
 
 
-def _print(ready: StartupSummary) -> None:
-    """Print a line for people, or log it: unbuffered, since workers are forked meanwhile."""
-    if is_terminal():
-        os.write(2, f"{ready}\n".encode())
-    else:
-        log_event("serving", **ready.facts)
+# -- its processes: workers as the aggregator's, another application -------------------------------
 
 
-def _print_json(ready: StartupSummary) -> None:
-    os.write(1, f"{json.dumps(ready.facts)}\n".encode())
+class IssuerSummary(StartupSummary):
+    """The line that is printed once the issuer accepts connections."""
+
+    def __str__(self) -> str:
+        return f"veilcount: issuing at {self.bind} from {self.store} ({self.durable})"
+
+
+class IssuerRsgi:
+    """One worker's application, which Granian calls: every request takes a thread."""
+
+    def __init__(self, worker: IssuerWorker) -> None:
+        self._threads = WsgiThreads(worker, worker.faults)
+
+    async def __rsgi__(self, scope: Any, protocol: Any) -> None:
+        await self._threads.respond(scope, protocol)
+
+
+def serve_issuer(
+    settings: IssuerSettings, bind: ListenAddress, workers: int, announce: Announce
+) -> int:
+    """Serve until SIGTERM or SIGINT; return the exit code."""
+    bind.check()
+    with opened_issuer(settings) as issuer:
+        health = issuer.store.health()
+    ready = IssuerSummary(bind, redact_url(settings.store), health.durable.value, workers, "issuer")
+    configure_logging(sys.stderr)
+    limit_malloc_arenas()
+    raise_file_limit()
+    return run_workers(ready, partial(_load, settings), announce)
+
+
+def _load(settings: IssuerSettings) -> IssuerRsgi:
+    enter_worker()
+    worker = IssuerWorker(settings)
+    worker.start()
+    return IssuerRsgi(worker)

@@ -6,8 +6,7 @@ import click
 
 from ...records.api_keys import ApiKey, Role, create_key, load_api_keys, revoke_key
 from . import options
-from .confirmation import confirm, yes_option
-from .output import print_json, print_result, print_table
+from .output import confirm, facts_table, print_result, yes_option
 
 COLUMNS = ("id", "role", "label", "created", "used", "revoked")
 CLOSES = (
@@ -54,12 +53,7 @@ def list_keys(url: str | None, *, as_json: bool) -> None:
     with options.opened(url) as store:
         ring = load_api_keys(store)
     facts = [public_columns(key) for key in sorted(ring.keys.values(), key=lambda key: key.created)]
-    if as_json:
-        print_json(facts)
-    else:
-        print_table(
-            tuple(facts[0]) if facts else ("no keys",), [list(each.values()) for each in facts]
-        )
+    print_result(facts, [facts_table(facts, "no keys")], as_json=as_json)
 
 
 @command.command("revoke")

@@ -20,40 +20,26 @@ from veilcount_serving.structured_logging import configure_logging, log_event
 from veilcount_shared.errors import VeilcountError
 
 from ...errors import ReleaseRefused, StoreError, StoreUnfit
-from .exit_codes import EXIT_INTERRUPTED
 
 NAME = "veilcount"
 EXIT_OK, EXIT_NEGATIVE, EXIT_USAGE, EXIT_UNREACHABLE = range(4)
 SUMMARY_LENGTH = 200  # characters: no summary is longer
-EXIT_BROKEN_PIPE = 141  # as shells report SIGPIPE: 128 and the signal's number
+EXIT_INTERRUPTED, EXIT_BROKEN_PIPE = 130, 141  # as shells report signals: 128 and their number
 
-#: each has a module of its name, which defines `command`; a new command is named here
+#: in the order of the help; each is `command` of the module of its name; a new one is named here
 COMMANDS = (
-    *(
-        "new",
-        "dev",
-        "serve",
-        "init",
-        "keys",
-        "relay-keys",
-        "relay",
-        "collections",
-        "store",
-        "issuer",
-    ),
-    *("check", "plan", "contrast", "simulate", "audit", "notice", "encode", "decode"),
-    *(
-        "estimate",
-        "report",
-        "compare",
-        "budget",
-        "release",
-        "watch",
-        "demo",
-        "doctor",
-        "completion",
-    ),
+    *("new", "dev", "serve", "init", "keys", "relay-keys", "relay", "collections", "store"),
+    *("issuer", "check", "plan", "contrast", "simulate", "audit", "notice", "encode", "decode"),
+    *("estimate", "report", "compare", "budget", "release", "watch", "demo", "doctor"),
+    "completion",
 )
+#: those that share a module
+PLACES = {
+    "relay-keys": ("relay", "keys"),
+    "relay": ("relay", "relay"),
+    "encode": ("batch", "encode"),
+    "decode": ("batch", "decode"),
+}
 
 SERVE = "serve"  # its stderr is a log from the first line on, unless it is a terminal
 
@@ -82,7 +68,9 @@ class _Commands(click.Group):
         """List the commands with their untruncated summaries."""
         commands = ((name, self.get_command(ctx, name)) for name in COMMANDS)
         summaries = [
-            (name, each.get_short_help_str(SUMMARY_LENGTH)) for name, each in commands if each
+            (name, command.get_short_help_str(SUMMARY_LENGTH))
+            for name, command in commands
+            if command
         ]
         with formatter.section("Commands"):
             formatter.write_dl(summaries)
@@ -105,9 +93,8 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(
-            f"{__package__}.{cmd_name.replace('-', '_')}"
-        ).command
+        module, attribute = PLACES.get(cmd_name, (cmd_name, "command"))
+        command: click.Command = getattr(import_module(f"{__package__}.{module}"), attribute)
         return command
 
 
@@ -192,4 +179,4 @@ _CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2
 
 def escape_controls(text: str) -> str:
     """Return a text with its control characters spelled out: a remote server may send any."""
-    return _CONTROLS.sub(lambda found: ascii(found[0])[1:-1], text)
+    return _CONTROLS.sub(lambda match: ascii(match[0])[1:-1], text)

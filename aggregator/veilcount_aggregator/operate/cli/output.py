@@ -1,22 +1,27 @@
-"""Output of commands: tables and lines for people, JSON for programs, progress on stderr."""
+"""Output of commands: tables and lines for people, JSON for programs; progress and questions."""
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 import textwrap
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 import click
 from rich.console import Console
-from rich.table import Column, Table
+from rich.table import Column
+from rich.table import Table as RichTable
 from rich.text import Text
 
-from .main import escape_controls
+from veilcount_analysis.text.view_parts import Part, Table
+from veilcount_serving.structured_logging import LogFields, log_event
+
+from .main import NegativeResult, escape_controls, is_terminal
 
 SPINNER_DELAY = 0.7  # seconds
 PIPE_WIDTH = 1_000
@@ -29,17 +34,25 @@ def print_json(facts: Facts | Sequence[Facts]) -> None:
     click.echo(json.dumps(facts, indent=2))
 
 
-def print_result(facts: Facts, lines: Iterable[str], *, as_json: bool) -> None:
-    """Print what a command did: one JSON document, or lines for people."""
+def print_result(facts: Facts | Sequence[Facts], parts: Iterable[Part], *, as_json: bool) -> None:
+    """Print what a command did: one JSON document, or lines and tables for people."""
     if as_json:
         print_json(facts)
     else:
-        print_lines(lines)
+        print_parts(parts)
+
+
+def facts_table(rows: Sequence[Mapping[str, str]], none: str) -> Table:
+    """Return rows of the same names as a table; `none` stands for no rows."""
+    columns = tuple(rows[0]) if rows else (none,)
+    return Table("", columns, [tuple(row.values()) for row in rows])
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
     """Print a table. Long cells fold at a terminal's edge: a truncated key would be useless."""
-    table = Table(*(Column(each, overflow="fold") for each in columns), box=None, pad_edge=False)
+    table = RichTable(
+        *(Column(each, overflow="fold") for each in columns), box=None, pad_edge=False
+    )
     for row in rows:
         table.add_row(
             *(cell if isinstance(cell, Text) else Text(escape_controls(str(cell))) for cell in row)
@@ -48,6 +61,21 @@ def print_table(columns: Sequence[str], rows: Iterable[Iterable[object]]) -> Non
     if not console.is_terminal:
         console.width = PIPE_WIDTH
     console.print(table)
+
+
+def print_parts(parts: Iterable[Part]) -> None:
+    """Print sentences and tables, with a blank line around each table."""
+    was_table = False
+    for number, part in enumerate(parts):
+        is_table = isinstance(part, Table)
+        if number and (is_table or was_table):
+            print_lines([""])
+        if isinstance(part, Table):
+            print_lines([part.caption] if part.caption else [])
+            print_table(part.columns, part.rows)
+        else:
+            print_lines([part])
+        was_table = is_table
 
 
 def print_lines(lines: Iterable[str], *, err: bool = False) -> None:
@@ -59,6 +87,24 @@ def print_lines(lines: Iterable[str], *, err: bool = False) -> None:
     width = terminal_width(err=err)
     for line in map(escape_controls, lines):
         click.echo(line if width is None else _wrapped(line, width), err=err)
+
+
+class StartupLine(Protocol):
+    """The line of a server that accepts connections."""
+
+    @property
+    def facts(self) -> LogFields:
+        """The line as JSON."""
+
+
+def print_startup(line: StartupLine, *, as_json: bool) -> None:
+    """Print a server's line, or log it: unbuffered, since workers are forked meanwhile."""
+    if as_json:
+        os.write(1, f"{json.dumps(line.facts)}\n".encode())
+    elif is_terminal():
+        os.write(2, f"{line}\n".encode())
+    else:
+        log_event("serving", **line.facts)
 
 
 def print_verbatim(text: str) -> None:
@@ -107,3 +153,31 @@ def _wrapped(line: str, width: int) -> str:
         break_long_words=False,
         break_on_hyphens=False,
     )
+
+
+# -- confirmation of what cannot be undone: on a terminal, or by `--yes` ---------------------------
+
+yes_option = click.option("--yes", is_flag=True, help="Do not ask: for scripts.")
+
+
+def confirm(consequence: str, question: str, instead: str = "give --yes") -> None:
+    """State what follows, and go on only if a person agrees."""
+    print_lines([consequence], err=True)
+    require_terminal(instead)
+    if not click.confirm(question, err=True):
+        raise NegativeResult("nothing was changed")
+
+
+def confirm_by_typing(warning: str, word: str, if_so: str, *, flags: str, unchanged: str) -> None:
+    """Print a warning, and go on only if a person types this word."""
+    print_lines([warning], err=True)
+    require_terminal(flags)
+    typed = click.prompt(f"Type {word} if {if_so}", default="", err=True)
+    if typed.strip() != word:
+        raise NegativeResult(f"nothing was changed: {unchanged}")
+
+
+def require_terminal(instead: str) -> None:
+    """Refuse to ask where nobody can answer."""
+    if not sys.stdin.isatty():
+        raise click.UsageError(f"no terminal to confirm on: {instead}")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import wraps
-from typing import Any
+from functools import partial, wraps
+from typing import Any, TypeVar
 
 import click
 import requests
@@ -15,19 +15,24 @@ from click.core import ParameterSource
 from veilcount_analysis import query_params
 from veilcount_analysis.query_params import Param, QueryParams
 from veilcount_analysis.series.series import utc_day
+from veilcount_analysis.text.view_parts import Part
 from veilcount_reader.http_client import AggregatorClient, collection_path, key_url_problem
 from veilcount_serving.errors import SettingsError
 
 from ...errors import StoreUnavailable
-from ...queries import CollectionNotFound, Snapshot, plain
+from ...queries import CollectionNotFound, CollectionQuery, Snapshot, plain
 from ...records.definitions import load_catalog
 from ...settings import PREFIX
 from . import options
 from .main import NegativeResult
 from .options import Command
+from .output import print_json, print_parts
 
 SECONDS = 60.0
 UNAUTHORIZED, CONFLICT, SERVER_ERROR = 401, 409, 500
+
+Q = TypeVar("Q", bound=QueryParams)
+R = TypeVar("R")
 
 Document = dict[str, Any]
 Parameters = Mapping[str, Sequence[str]]
@@ -143,6 +148,48 @@ def query(
         return document
 
 
+def declared_query(
+    declared: CollectionQuery[Q, R], *, arguments: Sequence[str] = ()
+) -> Callable[[Callable[[R], Iterable[Part]]], Callable[..., None]]:
+    """Return a decorator that gives a query's command its name, options, call and JSON.
+
+        @declared_query(COMPARE)
+        def command(result: CompareResult) -> Iterable[Part]:
+            return ComparisonView.from_result(result).parts
+
+    `arguments` are parameters that are no options: words that are separated by commas.
+    """
+
+    def decorate(show: Callable[[R], Iterable[Part]]) -> Callable[..., None]:
+        def run(
+            *, name: str, params: dict[str, list[str]], as_json: bool, **source_or_words: Any
+        ) -> None:
+            for argument in arguments:
+                params[argument] = source_or_words.pop(argument).split(",")
+            document = answer(declared, name, params, **source_or_words)
+            if as_json:
+                print_json(document)
+            else:
+                print_parts(show(declared.decode(document)))
+
+        run.__doc__ = show.__doc__
+        command = source_options(options.as_json(run))
+        command = struct_options(declared.takes, omit=arguments)(command)
+        for argument in reversed(arguments):
+            command = click.argument(argument)(command)
+        return options.name_in_store(command)
+
+    return decorate
+
+
+def answer(
+    declared: CollectionQuery[Q, R], name: str, params: Parameters, **source: Any
+) -> Document:
+    """Return the JSON of a declared query."""
+    compute = partial(declared.run, collection=name, parameters=params)
+    return query(name, declared.name, params, compute, **source)
+
+
 @contextmanager
 def opened_snapshot(url: str | None) -> Iterator[Snapshot]:
     """Open a store for one query."""
@@ -163,9 +210,9 @@ def _suggestion(error: CollectionNotFound, held: Snapshot) -> str:
 
 
 def struct_options(
-    query: type[QueryParams], *, omit: Collection[str] = ()
+    *queries: type[QueryParams], omit: Collection[str] = ()
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator that adds one option for each parameter that a query declares.
+    """Return a decorator that adds one option for each parameter that the queries declare.
 
         @struct_options(BudgetQuery)
         def command(*, name: str, params: dict[str, list[str]], **source: Any) -> None:
@@ -176,7 +223,8 @@ def struct_options(
     same words as over HTTP. `omit` names parameters that the command takes in another way, such as
     arguments.
     """
-    declared = [param for param in query_params.params(query) if param.name not in omit]
+    params = {param.name: param for query in queries for param in query_params.params(query)}
+    declared = [param for param in params.values() if param.name not in omit]
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
@@ -201,6 +249,7 @@ def _parameter_option(param: Param) -> Callable[[Callable[..., Any]], Callable[.
         default=str(param.default) if param.choices else None,
         show_default=bool(param.choices),
         multiple=param.repeated,
+        required=param.required,
         metavar=param.extra.get("metavar"),
         help=param.description,
     )

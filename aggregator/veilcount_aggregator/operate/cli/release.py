@@ -15,12 +15,12 @@ from typing import Any, TextIO
 import click
 
 from veilcount_analysis.text import number_format
+from veilcount_analysis.text.view_parts import Part, Row, Table
 from veilcount_serving.errors import SettingsError
 
 from ...settings import PREFIX
 from . import options, query_source
-from .confirmation import confirm, yes_option
-from .output import print_json, print_lines, print_table
+from .output import confirm, print_result, yes_option
 
 Document = Mapping[str, Any]
 
@@ -91,7 +91,10 @@ def command(
         raise SettingsError("--url", "", fix)
     there = query_source.Server(server, key)
     if query is None:
-        _print_past(there, name, priced=bool(epsilon or rho or dry_run), as_json=as_json)
+        if epsilon or rho or dry_run:
+            raise click.UsageError("give --query too, or none of --epsilon, --rho and --dry-run")
+        document = there.get(name, "releases", {})
+        print_result(document, _past(document), as_json=as_json)
         return
     if (epsilon is None) == (rho is None):
         raise click.UsageError("give either --epsilon or --rho with --query")
@@ -108,10 +111,7 @@ def command(
     if not (dry_run or yes):
         _confirm(there.post(name, "releases", wanted | {"dry_run": True}))
     document = there.post(name, "releases", wanted)
-    if as_json:
-        print_json(document)
-    else:
-        _print(document)
+    print_result(document, _release(document), as_json=as_json)
 
 
 def _confirm(price: Document) -> None:
@@ -133,25 +133,18 @@ def _query(written: str) -> object:
         raise click.BadParameter(f"not readable JSON: {error}", param_hint="--query") from error
 
 
-def _print_past(there: query_source.Server, name: str, *, priced: bool, as_json: bool) -> None:
-    if priced:
-        raise click.UsageError("give --query too, or none of --epsilon, --rho and --dry-run")
-    document = there.get(name, "releases", {})
-    if as_json:
-        print_json(document)
-        return
+def _past(document: Document) -> Iterator[Part]:
     if document["locked"]:
-        print_lines(["LOCKED: no release is possible until the operator unlocks the store"])
+        yield "LOCKED: no release is possible until the operator unlocks the store"
     for series in document["series"]:
         adjacency = number_format.adjacency(series["adjacency"])
         about = f"series {series['fingerprint'][:12]}: budget {series['budget']} of each period"
         at = f", delta {series['delta']}" if series["delta"] else ""
-        print_lines([f"{about}, {series['unit']} by {adjacency}{at}"])
-        touched = [each for each in series["periods"] if Fraction(each["spent"])]
-        print_table(PERIODS, [[each[column] for column in PERIODS] for each in touched])
-        print_lines([""])
-        print_table(JOURNAL, map(_line, series["releases"]))
-        print_lines([""])
+        yield f"{about}, {series['unit']} by {adjacency}{at}"
+        touched = [period for period in series["periods"] if Fraction(period["spent"])]
+        rows = [tuple(str(period[column]) for column in PERIODS) for period in touched]
+        yield Table("", PERIODS, rows)
+        yield Table("", JOURNAL, [_line(release) for release in series["releases"]])
 
 
 def _line(release: Document) -> tuple[str, ...]:
@@ -172,33 +165,33 @@ def _cost(release: Document) -> str:
     return release["epsilon"] or f"rho {release['rho']}"
 
 
-def _print(document: Document) -> None:
-    print_lines(_head(document))
+def _release(document: Document) -> Iterator[Part]:
+    yield _head(document)
     if document["dry_run"]:
-        noise = ((part["name"], _half_width(part)) for part in document["noise"])
-        print_table(("noise on", "half width"), noise)
+        noise = [(part["name"], _half_width(part)) for part in document["noise"]]
+        yield Table("", ("noise on", "half width"), noise)
     elif document["query"] == STRINGS:
-        _print_strings(document)
+        yield from _strings(document)
     else:
-        rows = [
-            (_label(e["value"]), f"{e['figure']:,.6g}", _interval_of(e))
-            for e in document["figures"]
-        ]
-        print_table(FIGURES, rows)
-    print_lines(["", *_price(document)])
+        yield Table("", FIGURES, [_figure(figure) for figure in document["figures"]])
+    yield from _price(document)
 
 
-def _print_strings(document: Document) -> None:
-    """Print the strings found; buckets have no meaning to people."""
-    print_lines([f"{len(document['figures']):,} hashed halves of strings passed the threshold"])
+def _figure(figure: Document) -> Row:
+    return _label(figure["value"]), f"{figure['figure']:,.6g}", _interval_of(figure)
+
+
+def _strings(document: Document) -> Iterator[Part]:
+    """Yield the strings found; buckets have no meaning to people."""
+    yield f"{len(document['figures']):,} hashed halves of strings passed the threshold"
     if (named := document["strings"]) is None:
-        print_lines(["name strings with --candidates FILE: the release again, at no cost"])
+        yield "name strings with --candidates FILE: the release again, at no cost"
         return
-    found = f"{len(named['found']):,} of {named['candidates']:,} candidates found"
+    matches = f"{len(named['found']):,} of {named['candidates']:,} candidates found"
     unnamed = f"{named['unnamed']:,} halves have no name"
-    print_lines([f"{found}, {named['by_chance']:.2g} expected by chance; {unnamed}", ""])
-    rows = ((e["text"], f"{e['figure']:,}", _interval_of(e)) for e in named["found"])
-    print_table(("string", "figure", "interval"), rows)
+    yield f"{matches}, {named['by_chance']:.2g} expected by chance; {unnamed}"
+    rows = [(row["text"], f"{row['figure']:,}", _interval_of(row)) for row in named["found"]]
+    yield Table("", ("string", "figure", "interval"), rows)
 
 
 def _half_width(part: Document) -> str:
@@ -209,15 +202,14 @@ def _half_width(part: Document) -> str:
     return f"+/- {part['half_width']:,}{above}"
 
 
-def _head(document: Document) -> Iterator[str]:
+def _head(document: Document) -> str:
     n = "" if document["n"] is None else f", n = {document['n']:,}"
     adjacency = number_format.adjacency(document["adjacency"])
-    yield (
+    return (
         f"{document['collection']}: {json.dumps(document['query'])}, {document['from']} to"
         f" {document['to']}{n}; {document['unit']} by {adjacency}, level"
         f" {document['level']:.4g}"
     )
-    yield ""
 
 
 def _price(document: Document) -> Iterator[str]:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import os
+from functools import partial
 from typing import Any
 
 import click
 
 from veilcount_serving.listen_address import ListenAddress
-from veilcount_serving.structured_logging import log_event
-from veilcount_serving.worker_processes import StartupSummary
 
 from ...server.serve import serve
 from ...settings import PREFIX, Settings, declarations
 from . import options
-from .main import is_terminal
+from .output import print_startup
 
 ADDRESS = "127.0.0.1:8420"
 
@@ -38,16 +35,5 @@ def command(
 ) -> None:
     """Accept reports and answer analysts, until SIGTERM."""
     settings = Settings(options.required_url(url), **values)
-    context.exit(serve(settings, ListenAddress.parse(bind), _print_json if as_json else _print))
-
-
-def _print(ready: StartupSummary) -> None:
-    """Print a line for people, or log it: unbuffered, since workers are forked meanwhile."""
-    if is_terminal():
-        os.write(2, f"{ready}\n".encode())
-    else:
-        log_event("serving", **ready.facts)
-
-
-def _print_json(ready: StartupSummary) -> None:
-    os.write(1, f"{json.dumps(ready.facts)}\n".encode())
+    announce = partial(print_startup, as_json=as_json)
+    context.exit(serve(settings, ListenAddress.parse(bind), announce))

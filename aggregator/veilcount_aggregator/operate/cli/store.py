@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from veilcount_analysis.series.series import Series
+from veilcount_analysis.text.view_parts import Table
 from veilcount_serving.errors import SettingsError
 
 from ...records.audit_log import audit_record
@@ -28,9 +29,15 @@ from ...store.retention.clock_guard import TOLERANCE, clock_skew
 from ...store.retention.retention_guard import ConfirmedDay, read_confirmed_day
 from ...store.store_url import redact_url
 from . import options
-from .confirmation import confirm_by_typing, require_terminal
 from .main import EXIT_NEGATIVE, EXIT_OK, NegativeResult
-from .output import Facts, print_json, print_result, print_table, spinner, status_line
+from .output import (
+    Facts,
+    confirm_by_typing,
+    print_result,
+    require_terminal,
+    spinner,
+    status_line,
+)
 
 AGREED, ACCEPTED, ACTOR = "destroyed", "accept", "cli"
 
@@ -60,13 +67,9 @@ def check(context: click.Context, *, url: str | None, as_json: bool) -> None:
         "trouble": health.trouble or None,
         "journals_pending": journals or None,
     }
-    if as_json:
-        print_json(facts)
-    else:
-        print_table(
-            ("store", redact_url(options.required_url(url))),
-            ((name, _cell(value)) for name, value in facts.items()),
-        )
+    rows = [(name, _cell(value)) for name, value in facts.items()]
+    table = Table("", ("store", redact_url(options.required_url(url))), rows)
+    print_result(facts, [table], as_json=as_json)
     failing = health.read_only or health.trouble or health.durable is DurabilityState.NO
     context.exit(EXIT_NEGATIVE if failing else EXIT_OK)
 
@@ -262,9 +265,9 @@ def allow_writes(*, url: str | None, yes: bool, as_json: bool) -> None:
     print_result({"was_read_only": was}, [line], as_json=as_json)
 
 
-def _cell(value: object) -> object:
+def _cell(value: object) -> str:
     words = {None: "", True: "yes", False: "no"}
-    return words[value] if value is None or isinstance(value, bool) else value
+    return words[value] if value is None or isinstance(value, bool) else str(value)
 
 
 @command.command("confirm-clock")
@@ -326,10 +329,9 @@ def restore_epochs(names: tuple[str, ...], *, url: str | None, as_json: bool) ->
             name: max(store.restore_dropped(each) for each in series)
             for name, series in chosen.items()
         }
-    if as_json:
-        print_json({"restored": restored})
-    else:
-        print_table(("collection", "restored epochs"), restored.items())
+    rows = [(name, str(epochs)) for name, epochs in restored.items()]
+    table = Table("", ("collection", "restored epochs"), rows)
+    print_result({"restored": restored}, [table], as_json=as_json)
 
 
 def _chosen(store: Store, names: Sequence[str]) -> dict[str, Sequence[Series]]:

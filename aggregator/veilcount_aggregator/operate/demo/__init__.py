@@ -10,8 +10,7 @@ A fictional hiking app collects five statistics over four months, replayed in ha
 | `simulated_devices` | all others: same schedule, messages drawn exactly     | simulated          |
 | `deployment`        | store, aggregator, server; one clock for all          | real               |
 | `run`               | the replay day by day, then a central release         | real               |
-| `figures`           | truth, local and central estimates                    | truth: simulated   |
-| `summary`           | the printed summary                                   |                    |
+| `summary`           | the truth with the reader's figures, and their tables | truth: simulated   |
 
 Reports of both kinds of devices pass the same intake, which cannot tell them apart. The truth stays
 in this process: the aggregator never receives it, and no counter is written directly.

@@ -22,10 +22,12 @@ from wsgiref.types import WSGIApplication
 
 from werkzeug.serving import WSGIRequestHandler, make_server
 
+from veilcount_reader import Reader
 from veilcount_serving.errors import SettingsError
 from veilcount_serving.listen_address import ListenAddress
 from veilcount_shared.oblivious_http.key_config import encode_configs
 
+from ...records.api_keys import Role, create_key
 from ...records.gateway_keys import create_gateway_key
 from ...server.app import create_app
 from ...server.development_relay import DevelopmentRelay
@@ -34,9 +36,8 @@ from ...settings import Settings
 from ...store import open_store
 from ...store.store_url import redact_url
 from .campaign import Campaign
-from .party_logs import PartyLogs
 from .real_devices import FILES_EACH, RelayedRoute
-from .relayed_question import open_issuer
+from .relayed_question import PartyLogs, open_issuer
 
 
 class DemoClock:
@@ -66,6 +67,7 @@ class DemoClock:
 
 
 HOST = "127.0.0.1"
+ACTOR = "demo"
 FOLDER = "veilcount-demo-"
 OTHER_FILES = 256  # of the aggregator, requests and Python
 
@@ -86,6 +88,7 @@ class DemoDeployment:
     clock: DemoClock
     aggregator: Aggregator
     url: str
+    reader: Reader
     logs: PartyLogs
     relayed: RelayedRoute
 
@@ -106,13 +109,15 @@ def deploy(
         aggregator = stack.enter_context(closing(_open(definitions, clock, store, folder)))
         key = create_gateway_key(aggregator.store, clock.instant())
         app = issuer.logs.observe_gateway(create_app(aggregator), key)
+        _, secret = create_key(aggregator.store, Role.ANALYST, ACTOR, clock.instant())
         url = stack.enter_context(_serving(app, port))
+        reader = Reader(url, secret)
         relay = stack.enter_context(_relaying(url, issuer.logs))
         issuer_url = stack.enter_context(_serving(issuer.app, 0))
         route = RelayedRoute(
             issuer.collection, relay, encode_configs([key.config]), issuer_url, issuer.account
         )
-        yield DemoDeployment(folder, clock, aggregator, url, issuer.logs, route)
+        yield DemoDeployment(folder, clock, aggregator, url, reader, issuer.logs, route)
 
 
 def allow_files(devices: int) -> None:

@@ -8,31 +8,31 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 
 from veilcount_analysis.mechanisms.sampling import Ints
 from veilcount_analysis.series.series import Series
+from veilcount_reader import Reader
 from veilcount_shared.schedule import period_end, period_start
 from veilcount_shared.verdict import Verdict
 
 from ...queries import Snapshot
-from ...releases.curator import ReleaseResult
 from .campaign import SCREEN, SCREENS, Campaign, Question
 from .deployment import DemoDeployment
-from .party_logs import PartyLogs
-from .population import DemoUsers, Flags, TrueAnswers, true_answers
-from .real_devices import AppEvent, DeliveryRecorder, RealDevice, RealDevices, RelayedDevices
+from .population import DemoUsers, Flags, TrueAnswers, draw_answers
+from .real_devices import DeliveryRecorder, Fleet
 from .simulated_devices import SimulatedReports, draw_secrets
 
 ShowDay = Callable[[int, int, datetime], None]  # a day, of how many, and its instant
 
 EVENING = time(20, tzinfo=UTC)
 DAYS_A_WEEK = 7
+DAYS_BETWEEN = 21  # uploads: there is no network in the hills, and reports may be 30 days late
 RELAYED = 200  # devices of a beta, at most as many as real clients
 SHARE_POSITION = 0.3
-ACTOR = "demo"
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ class DemoRun:
 
     campaign: Campaign
     deployment: DemoDeployment
-    people: DemoUsers
-    real: frozenset[int]
+    users: DemoUsers
+    real: Ints
     shares_position: Flags  # of each device of the beta
     generator: Generator
 
@@ -58,145 +58,110 @@ class DemoRun:
     ) -> DemoRun:
         """Draw the users, and choose those who have a real client."""
         generator = np.random.default_rng(seed)
-        people = DemoUsers.draw(devices, campaign, generator)
-        chosen = generator.choice(devices, clients, replace=False)
+        users = DemoUsers.draw(devices, campaign, generator)
+        real = np.sort(generator.choice(devices, clients, replace=False))
         shares_position = generator.random(min(clients, RELAYED)) < SHARE_POSITION
-        real = frozenset(chosen.tolist())
-        return cls(campaign, deployment, people, real, shares_position, generator)
+        return cls(campaign, deployment, users, real, shares_position, generator)
 
     def play(self, show: ShowDay) -> DemoResult:
         """Replay all days; return the result."""
         folder, clock = self.deployment.folder, self.deployment.clock
-        collections, verdicts = self.campaign.collections, Counter[Verdict]()
-
-        def install(person: int) -> RealDevice:
-            return RealDevice(self.deployment.url, collections, folder / f"device {person}", clock)
-
-        relayed = RelayedDevices(
-            self.deployment.relayed, self.shares_position.tolist(), folder, clock
-        )
-        with closing(RealDevices(install)) as devices, closing(relayed):
+        verdicts, devices, beta = Counter[Verdict](), Fleet(folder, clock), Fleet(folder, clock)
+        with closing(devices), closing(beta):
+            consents = dict(enumerate(self.users.consents.tolist()))
+            people = {person: consents[person] for person in self.real.tolist()}
+            devices.install(people, self.deployment.url, self.campaign.collections)
             for day in range(self.campaign.days):
-                clock.move(self._instant(day))
+                evening = datetime.combine(self.campaign.day(day), EVENING)
+                clock.move(min(evening, self.campaign.now))
                 show(day, self.campaign.days, clock.instant())
-                self._walk(day, devices)
-                self._relay(day, relayed)
-                if self._is_delivery_day(day):
-                    verdicts += self._deliver_week(day)
-            devices.deliver()
-            recorders = devices.recorders
-        return DemoResult(self, recorders, verdicts, self._release())
+                self._record(day, devices)
+                self._relay(day, beta)
+                verdicts += self._deliver(day)
+            devices.deliver(people)
+        return DemoResult(self, devices.recorders, verdicts, self._release())
 
     # -- the days ------------------------------------------------------------------------------
 
-    def _instant(self, day: int) -> datetime:
-        """Return the evening of a day; of today, this very event."""
-        return min(datetime.combine(self.campaign.day(day), EVENING), self.campaign.now)
+    def _record(self, day: int, devices: Fleet) -> None:
+        """Have real devices record the answers of a day; those with a network deliver."""
+        for name, answers in self.true_answers.items():
+            labels = getattr(self.campaign.collections[name].domain, "labels", None)
+            today = answers.where((answers.days == day) & np.isin(answers.people, self.real))
+            columns = (today.people.tolist(), today.segments.tolist(), today.values.tolist())
+            for person, segment, place in zip(*columns, strict=True):
+                segments = {SCREEN: SCREENS[segment]} if name == Question.FIRST_TAP else {}
+                value = place if labels is None else labels[place]
+                devices.clients[person].record(name, value, **segments)
+        devices.deliver(self.real[(self.real + day) % DAYS_BETWEEN == 0].tolist())
 
-    def _walk(self, day: int, devices: RealDevices) -> None:
-        out = self._real[self.people.walks[self._real, day] > 0]
-        events: dict[int, list[AppEvent]] = {person: [] for person in out.tolist()}
-        for name in (
-            Question.DARK_MAP,
-            Question.FIRST_TAP,
-            Question.TRAIL,
-            Question.WAY_THERE,
-            Question.WAY_THERE_CENTRAL,
-        ):
-            self._record(events, name, day)
-        self._record(events, Question.WALK_MINUTES, day)
-        self._record(
-            {person: events[person] for person in out[self.people.walks[out, day] > 1].tolist()},
-            Question.WALK_MINUTES,
-            day,
-            walk=1,
-        )
-        devices.use(day, events, self.people.consents[out].tolist())
-
-    def _record(
-        self, events: Mapping[int, list[AppEvent]], name: str, day: int, walk: int = 0
-    ) -> None:
-        people = np.array(list(events), np.int64)
-        days, walks = np.full_like(people, day), np.full_like(people, walk)
-        labels = getattr(self.campaign.collections[name].domain, "labels", None)
-        values = self.people.true_values(name, people, days, walks).tolist()
-        for person, place in zip(events, values, strict=True):
-            screen = SCREENS[self.people.screens[person]]
-            segments = {SCREEN: screen} if name == Question.FIRST_TAP else {}
-            value = place if labels is None else labels[place]
-            events[person].append(AppEvent(name, value, segments))
-
-    def _relay(self, day: int, devices: RelayedDevices) -> None:
+    def _relay(self, day: int, beta: Fleet) -> None:
         """In the last week the beta answers; who sends first on an evening is drawn."""
+        route, people = self.deployment.relayed, range(len(self.shares_position))
         if day == self.campaign.beta_installs:
-            devices.install()
-        elif day > self.campaign.beta_installs:
-            if day in self.campaign.beta_answers:
-                devices.record()
-            devices.deliver(self.generator.permutation(len(self.shares_position)).tolist())
+            beta.install_beta(dict.fromkeys(people, True), route)
+        if day in self.campaign.beta_answers:
+            for client, value in zip(beta.clients.values(), self.shares_position, strict=True):
+                client.record(route.collection.name, bool(value))
+        if day > self.campaign.beta_installs:
+            for person in self.generator.permutation(people).tolist():
+                beta.clients[person].flush()
 
-    def _is_delivery_day(self, day: int) -> bool:
-        """Whether simulated devices deliver: once a week, and on the last day."""
-        return day % DAYS_A_WEEK == DAYS_A_WEEK - 1 or day == self.campaign.days - 1
-
-    def _deliver_week(self, day: int) -> Counter[Verdict]:
-        """Deliver the reports of the week that ends on a day; return their verdicts."""
-        since = day - day % DAYS_A_WEEK
-        take = self.deployment.aggregator.take
-        days, outgoing = range(since, day + 1), self._outgoing.values()
-        delivered = [reports.deliver(days, take) for reports in outgoing]
+    def _deliver(self, day: int) -> Counter[Verdict]:
+        """Once a week, and on the last day, deliver the reports of the week that ends on a day."""
+        if day % DAYS_A_WEEK != DAYS_A_WEEK - 1 and day != self.campaign.days - 1:
+            return Counter()
+        days = range(day - day % DAYS_A_WEEK, day + 1)
+        delivered = [
+            reports.deliver(days, self.deployment.aggregator.take)
+            for reports in self.simulated.values()
+        ]
         return sum(delivered, Counter[Verdict]())
 
     # -- the population ------------------------------------------------------------------------
 
     @cached_property
-    def _real(self) -> Ints:
-        return np.array(sorted(self.real), np.int64)
-
-    @cached_property
     def true_answers(self) -> Mapping[str, TrueAnswers]:
         """The true answers of everyone, by collection."""
-        collections = self.campaign.collections.items()
-        return {name: true_answers(self.people, each, self.campaign) for name, each in collections}
+        return {
+            name: draw_answers(self.users, collection, self.campaign, self.generator)
+            for name, collection in self.campaign.collections.items()
+        }
 
     @cached_property
-    def _outgoing(self) -> Mapping[str, SimulatedReports]:
-        secret_of = draw_secrets(len(self.people), self.generator)
+    def simulated(self) -> Mapping[str, SimulatedReports]:
+        """The reports of simulated devices, by collection."""
+        secret_of = draw_secrets(len(self.users), self.generator)
         return {
             name: SimulatedReports.draw(
-                each,
-                self.true_answers[name].where(~np.isin(self.true_answers[name].people, self._real)),
+                self.campaign.collections[name],
+                answers.where(~np.isin(answers.people, self.real)),
                 secret_of,
                 self.generator,
             )
-            for name, each in self.campaign.collections.items()
+            for name, answers in self.true_answers.items()
         }
-
-    @property
-    def relayed_answers(self) -> TrueAnswers:
-        """The true answers of the beta."""
-        people = np.arange(len(self.shares_position))
-        none, day = np.zeros_like(people), np.full_like(people, self.campaign.beta_answers[0])
-        return TrueAnswers(people, none, day, none, none, self.shares_position.astype(np.int64))
-
-    def simulated(self, name: str) -> TrueAnswers:
-        """Return the true answers behind the reports of simulated devices."""
-        return self._outgoing[name].answers
 
     # -- the curator ---------------------------------------------------------------------------
 
-    def _release(self) -> ReleaseResult:
-        aggregator = self.deployment.aggregator
-        series = aggregator.known().catalog.by_name[Question.WAY_THERE_CENTRAL][0]
-        period = series.open_periods(aggregator.today())[0] - 1
-        collection = series.collection
-        request = {
-            "query": "histogram",
-            "epsilon": collection.unit_epsilon,
-            "from": period_start(collection, period).date(),
-            "to": period_end(collection, period).date() - timedelta(days=1),
-        }
-        return aggregator.curator.answer(series, request, self.deployment.clock.instant(), ACTOR)
+    @property
+    def released_period(self) -> int:
+        """The last month of which no report may come any more."""
+        collection = self.campaign.collections[Question.WAY_THERE_CENTRAL]
+        return Series(collection).open_periods(self.campaign.today)[0] - 1
+
+    def _release(self) -> Mapping[str, Any]:
+        """Release the last month that is over."""
+        collection = self.campaign.collections[Question.WAY_THERE_CENTRAL]
+        period = self.released_period
+        return self.deployment.reader.release(
+            collection.name,
+            "histogram",
+            collection.unit_epsilon,
+            from_=period_start(collection, period).date(),
+            to=period_end(collection, period).date() - timedelta(days=1),
+            confirm=True,
+        ).document
 
 
 @dataclass(frozen=True)
@@ -206,7 +171,7 @@ class DemoResult:
     run: DemoRun
     recorders: Mapping[int, DeliveryRecorder]
     simulated: Counter[Verdict]
-    released: ReleaseResult
+    released: Mapping[str, Any]
 
     @property
     def real(self) -> Counter[Verdict]:
@@ -214,42 +179,33 @@ class DemoResult:
         return sum((each.verdicts for each in self.recorders.values()), Counter[Verdict]())
 
     @property
-    def logs(self) -> PartyLogs:
-        """What each party to the relayed question could have written down."""
-        return self.run.deployment.logs
-
-    @property
-    def names(self) -> list[str]:
-        """The collections."""
-        return [*self.run.campaign.collections, Question.SHARED_POSITION]
+    def reader(self) -> Reader:
+        """Reads the figures, as an analyst does."""
+        return self.run.deployment.reader
 
     @property
     def snapshot(self) -> Snapshot:
         """The definitions and the store, today."""
-        aggregator = self.run.deployment.aggregator
-        return Snapshot(aggregator.known().catalog, aggregator.store, aggregator.today())
+        return self.run.deployment.aggregator.snapshot()
 
-    def series(self, name: str) -> Series:
-        """Return a collection's series."""
-        return self.snapshot.named(name)[0]
-
-    def counted(self, name: str) -> int:
-        """Return how many answers the store holds of a collection."""
-        return self.snapshot.reports(self.series(name))
+    @property
+    def names(self) -> list[str]:
+        """The collections that were answered."""
+        beta = [Question.SHARED_POSITION] if len(self.run.shares_position) else []
+        return [*self.run.campaign.collections, *beta]
 
     def truth(self, name: str) -> TrueAnswers:
-        """Return the true answers behind all reports of a collection that were counted."""
-        if name == Question.SHARED_POSITION:
-            return self.run.relayed_answers
-        return self._real_truth(name).joined_with(self.run.simulated(name))
-
-    def _real_truth(self, name: str) -> TrueAnswers:
-        """Return the true answers behind the reports of real devices.
+        """Return the true answers behind all reports of a collection that were counted.
 
         A device answers a period with the values recorded first, so their number identifies them.
         """
-        everyone, fingerprint = self.run.true_answers[name], self.series(name).fingerprint
-        here = everyone.where(np.isin(everyone.people, list(self.recorders)))
-        rows = zip(here.people.tolist(), here.periods.tolist(), strict=True)
+        run = self.run
+        if name == Question.SHARED_POSITION:
+            people = np.arange(len(run.shares_position))
+            zeros = np.zeros_like(people)
+            return TrueAnswers(people, zeros, zeros, zeros, zeros, run.shares_position * 1)
+        fingerprint, everyone = run.campaign.collections[name].fingerprint, run.true_answers[name]
+        real = everyone.where(np.isin(everyone.people, run.real))
+        rows = zip(real.people.tolist(), real.periods.tolist(), strict=True)
         counted = [self.recorders[person].counted[fingerprint, period] for person, period in rows]
-        return here.where(here.orders < np.array(counted, np.int64))
+        return real.where(real.orders < np.array(counted, np.int64)) + run.simulated[name].answers

@@ -10,7 +10,7 @@ share a batch, as real ones never do.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -35,8 +35,7 @@ Take = Callable[[DecodedBody], list[Verdict]]
 
 def draw_secrets(size: int, generator: Generator) -> list[bytes]:
     """Return the secret of each simulated device."""
-    drawn = generator.bytes(size * SECRET_BYTES)
-    return [drawn[at : at + SECRET_BYTES] for at in range(0, len(drawn), SECRET_BYTES)]
+    return [generator.bytes(SECRET_BYTES) for _ in range(size)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,12 +61,19 @@ class SimulatedReports:
         # Shuffled first: within a day, the order of the rows reveals nothing.
         shuffled = selected.where(generator.permutation(len(selected)))
         sent = shuffled.where(np.argsort(shuffled.days, kind="stable"))
+        randomness = SystemRandomSource()  # for linkage "none", which has nothing else
+        slots, names = [], []
+        columns = (sent.people.tolist(), sent.periods.tolist(), sent.orders.tolist())
+        for person, period, order in zip(*columns, strict=True):
+            secret = secret_of[person]
+            slots.append(schedule.draw_slot(secret, collection, period, order))
+            names.append(schedule.derive_pseudonym(secret, collection, period, randomness))
         return cls(
             collection,
             sent,
-            _slots(collection, sent, secret_of),
-            _pseudonyms(collection, sent, secret_of),
-            simulate_messages(collection, inputs(collection, sent.values), generator),
+            np.array(slots, np.int64),
+            np.frombuffer(b"".join(names), np.uint8).reshape(len(sent), -1),
+            simulate_messages(collection, _inputs(collection, sent.values), generator),
         )
 
     def deliver(self, days: range, take: Take) -> Counter[Verdict]:
@@ -92,7 +98,7 @@ class SimulatedReports:
         return DecodedBody(size, (columns,))
 
 
-def inputs(collection: Collection, values: Ints) -> Ints:
+def _inputs(collection: Collection, values: Ints) -> Ints:
     """Return values as inputs of the mechanism: numbers as points of its grid."""
     domain = collection.domain
     if not isinstance(domain, Number) or collection.trust.reveals:
@@ -111,28 +117,3 @@ def _selected(collection: Collection, answers: TrueAnswers, secret_of: Sequence[
             drawn = schedule.draw_answering_periods(secret_of[person], collection)
             allowed[person, list(drawn)] = True
     return allowed[answers.people, answers.periods]
-
-
-def _slots(collection: Collection, sent: TrueAnswers, secret_of: Sequence[bytes]) -> Ints:
-    return np.fromiter(
-        (
-            schedule.draw_slot(secret_of[person], collection, period, order)
-            for person, period, order in _rows(sent)
-        ),
-        np.int64,
-        len(sent),
-    )
-
-
-def _pseudonyms(collection: Collection, sent: TrueAnswers, secret_of: Sequence[bytes]) -> Packed:
-    randomness = SystemRandomSource()  # for linkage "none", which has nothing else
-    names = (
-        schedule.derive_pseudonym(secret_of[person], collection, period, randomness)
-        for person, period, _ in _rows(sent)
-    )
-    return np.frombuffer(b"".join(names), np.uint8).reshape(len(sent), -1)
-
-
-def _rows(sent: TrueAnswers) -> Iterator[tuple[int, int, int]]:
-    columns = (sent.people.tolist(), sent.periods.tolist(), sent.orders.tolist())
-    return zip(*columns, strict=True)

@@ -1,336 +1,273 @@
-"""The summary of a replay: for programs, and as lines and tables for people."""
+"""The summary of a replay, as a document for programs, and its tables for people.
+
+Figures are those of the reader, with the true ones of the same reports.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from datetime import date, timedelta
+from itertools import islice
+from typing import Any
 
-from numpy.random import Generator
+import numpy as np
 
-from veilcount_analysis.privacy.budget.account import SpendHistogram, count_spending
-from veilcount_analysis.privacy.budget.privacy_levels import PrivacyLevels, figures
 from veilcount_analysis.text import number_format
-from veilcount_shared.schedule import period_end, period_start
-from veilcount_shared.verdict import Verdict
+from veilcount_analysis.text.result_columns import spelled
+from veilcount_reader.results import Estimate
 
-from ...queries.budgets import spent_slots
-from ...queries.json_encoding import decimal
-from .campaign import Question
-from .figures import MEAN, CuratorFigure, EstimatedFigure, TrustModelFigures, released, rows
-from .party_logs import PartyLogs
+from .campaign import SCREEN, SCREENS, Question
+from .population import TrueAnswers
+from .relayed_question import PartyLogs
 from .run import DemoResult
 
+Document = Mapping[str, Any]
+Row = dict[str, Any]
+Table = tuple[tuple[str, ...], list[tuple[object, ...]]]
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Participation:
-    """The number of participants, and the verdicts of their reports."""
+TOP = 4  # values of a long list
+SHOWN = 6  # bytes of what is random to whoever sees it
 
-    devices: int
-    clients: int  # of them real ones
-    consented: int
-    sent_by_clients: Mapping[Verdict, int]
-    sent_by_simulated: Mapping[Verdict, int]
-    sent_by_beta: int  # over the relay
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CollectionCost:
-    """The epsilon of one question: promised, and counted where reports can be linked."""
-
-    collection: str
-    question: str
-    answers: int  # that are in the store
-    linked: bool
-    promised: PrivacyLevels
-    counted: SpendHistogram | None
+FIGURES = ("question", "value", "truth", "estimate", "interval", "n")
+RELEASED = ("value", "truth", "released", "interval")
+COSTS = ("question", "protects", "event", "day", "user", "by", "spent", "worst", "answers")
+PARTIES = ("party", "entries", "from", "one of them")
+PRICES = (
+    "Epsilon: promised for an event, a UTC day and a user; and spent, where one pseudonym is one"
+    " person: mean and maximum of a user."
+)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReleaseSummary:
-    """The central release and its cost."""
-
-    collection: str
-    first: date
-    last: date
-    epsilon: str
-    adjacency: str
-    level: float
-    n: int
-    rows: list[CuratorFigure]
-
-
-@dataclass(frozen=True, slots=True)
-class PartyView:
-    """What one party to the relayed question saw: how often, of whom, and one entry."""
-
-    party: str
-    entries: int
-    sender: str
-    entry: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RelayedSummary:
-    """The logs of the parties, and how much of the aggregator's stands in the others'."""
-
-    collection: str
-    parties: list[PartyView]
-    lengths: int  # different ones that the relay saw
-    in_common: int
-    compared: int
+def summary(result: DemoResult, *, seed: int, level: float) -> dict[str, Any]:
+    """Summarize a replay."""
+    run, logs = result.run, result.run.deployment.logs
+    listed = {row["name"]: row for row in result.reader.collections()}
+    return {
+        "app": next(iter(run.campaign.collections.values())).app,
+        "begins": str(run.campaign.start),
+        "today": str(run.campaign.today),
+        "until": str(run.campaign.until),
+        "seed": seed,
+        "level": level,
+        "participation": {
+            "devices": len(run.users),
+            "clients": len(run.real),
+            "consented": int(run.users.consents.sum()),
+            "sent_by_clients": _numbers(result.real),
+            "sent_by_simulated": _numbers(result.simulated),
+            "sent_by_beta": len(logs.aggregator),
+        },
+        "rows": [row for name in result.names for row in _figures(result, name, level)],
+        "release": result.released,
+        "released": list(_released(result)),
+        "budgets": [_budget(result, listed[name]) for name in result.names],
+        "relayed": _relayed(logs) if logs.aggregator else None,
+    }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
-    """The whole summary."""
-
-    app: str
-    begins: date
-    today: date
-    until: date
-    seed: int
-    level: float
-    participation: Participation
-    rows: list[TrustModelFigures]
-    release: ReleaseSummary
-    accounts: list[CollectionCost]
-    relayed: RelayedSummary | None  # without real clients, none
-
-    @property
-    def sent(self) -> int:
-        """How many reports were sent."""
-        part = self.participation
-        both = (part.sent_by_clients, part.sent_by_simulated)
-        return sum(sum(each.values()) for each in both) + part.sent_by_beta
-
-    @property
-    def counted(self) -> int:
-        """How many answers are in the store."""
-        return sum(account.answers for account in self.accounts)
-
-    @property
-    def covered(self) -> int:
-        """How many of the local intervals cover the truth."""
-        return sum(row.local.covers(row.truth) for row in self.rows)
+def _numbers(verdicts: Counter[Any]) -> dict[str, int]:
+    return {str(verdict): number for verdict, number in verdicts.items() if number}
 
 
-def summary(result: DemoResult, *, seed: int, level: float, generator: Generator) -> Summary:
-    """Summarize a replay; the simulated curator draws from the generator."""
-    campaign = result.run.campaign
-    return Summary(
-        app=next(iter(campaign.collections.values())).app,
-        begins=campaign.start,
-        today=campaign.today,
-        until=campaign.until,
-        seed=seed,
-        level=level,
-        participation=_participation(result),
-        rows=list(rows(result, level, generator)),
-        release=_release(result),
-        accounts=[_account(result, name) for name in result.names],
-        relayed=_relayed(result.logs) if result.logs.aggregator else None,
-    )
+# -- figures ---------------------------------------------------------------------------------------
 
 
-def _participation(result: DemoResult) -> Participation:
-    people = result.run.people
-    return Participation(
-        devices=len(people),
-        clients=len(result.run.real),
-        consented=int(people.consents.sum()),
-        sent_by_clients=_plain(result.real),
-        sent_by_simulated=_plain(result.simulated),
-        sent_by_beta=len(result.logs.aggregator),
-    )
+def _figures(result: DemoResult, name: str, level: float) -> Iterator[Row]:
+    """Yield the figures of a local question, of each home screen where there are two."""
+    if name == Question.WAY_THERE_CENTRAL:
+        return
+    answers = result.truth(name)
+    for segment, screen in enumerate(SCREENS if name == Question.FIRST_TAP else ("",)):
+        only = {"segment": f"{SCREEN}:{screen}"} if screen else {}
+        estimate = result.reader.estimate(name, level=level, **only)
+        truth = _shares(result, name, answers.where(answers.segments == segment))
+        for value, figure, low, high in islice(estimate_rows(estimate), TOP):
+            yield {
+                "collection": name,
+                "segment": screen,
+                "value": value,
+                "n": estimate.n,
+                "truth": truth[value],
+                "figure": figure,
+                "low": low,
+                "high": high,
+            }
 
 
-def _plain(verdicts: Counter[Verdict]) -> dict[Verdict, int]:
-    return {verdict: number for verdict, number in verdicts.items() if number}
+def estimate_rows(estimate: Estimate) -> Iterator[tuple[str, float, float, float]]:
+    """Yield each figure of an estimate with its interval."""
+    if estimate.mean is not None:
+        yield "mean", estimate.mean, float(estimate.low[0]), float(estimate.high[0])
+        return
+    columns = (column.tolist() for column in (estimate.frequency, estimate.low, estimate.high))
+    for value, *figures in zip(estimate.value, *columns, strict=True):
+        yield spelled(value) or "", *figures
 
 
-def _account(result: DemoResult, name: str) -> CollectionCost:
-    series = result.series(name)
-    collection, histogram = series.collection, spent_slots(result.snapshot, series)
-    return CollectionCost(
-        collection=name,
-        question=collection.question,
-        answers=result.counted(name),
-        linked=series.linked,
-        promised=figures(collection),
-        counted=None if histogram is None else count_spending(collection, histogram),
-    )
+def _shares(result: DemoResult, name: str, answers: TrueAnswers) -> dict[str, float]:
+    """Return the true share of each value, and the mean of a number."""
+    labels = getattr(result.snapshot.named(name)[0].collection.domain, "labels", ())
+    counts = np.bincount(answers.values, minlength=len(labels)).tolist()
+    shares = {spelled(label) or "": counts[at] / len(answers) for at, label in enumerate(labels)}
+    return shares or {"mean": float(answers.values.mean())}
 
 
-def _relayed(logs: PartyLogs) -> RelayedSummary:
+def _released(result: DemoResult) -> Iterator[Row]:
+    """Yield the figures of the central release, with the truth of the same month."""
+    answers, release = result.truth(Question.WAY_THERE_CENTRAL), result.released
+    month = answers.where(answers.periods == result.run.released_period)
+    truth = _shares(result, Question.WAY_THERE_CENTRAL, month)
+    for row in release["figures"]:
+        value = spelled(row["value"]) or ""
+        ends = {name: row[name] / len(month) for name in ("figure", "low", "high")}
+        yield {"value": value, "truth": truth[value], **ends}
+
+
+def _budget(result: DemoResult, listed: Document) -> Row:
+    """Return what a question costs a person: promised, and spent where reports can be linked."""
+    (series,) = result.reader.budget(listed["name"])["series"]
+    figures, spent = series["budget"]["figures"], series["budget"]["spent"] or {}
+    return {
+        "collection": listed["name"],
+        "question": series["question"],
+        "answers": listed["reports"],
+        **{name: figures[name] for name in ("unit", "event", "day", "user", "adjacency")},
+        "spent": spent.get("mean"),
+        "worst": spent.get("worst"),
+    }
+
+
+# -- the relayed question --------------------------------------------------------------------------
+
+
+def _relayed(logs: PartyLogs) -> dict[str, Any]:
+    """Return what each party saw: how often, of whom, and one entry; and what logs share."""
     signed, exchange, report = logs.issuer[0], logs.relay[0], logs.aggregator[0]
-    return RelayedSummary(
-        collection=Question.SHARED_POSITION,
-        parties=[
-            PartyView(
-                "issuer",
-                len(logs.issuer),
-                signed.account,
-                f"blinded {_start(signed.blinded)}, signed {_start(signed.signature)}",
-            ),
-            PartyView(
-                "relay",
-                len(logs.relay),
-                exchange.address,
-                f"{len(exchange.body):,} bytes {_start(exchange.body)},"
-                f" reply {len(exchange.reply)} bytes {_start(exchange.reply)}",
-            ),
-            PartyView(
-                "aggregator",
-                len(logs.aggregator),
-                "the relay",
-                f"pseudonym {_start(report.pseudonym)}, token {_start(report.token)},"
-                f" message {report.message.hex()}",
-            ),
-        ],
-        lengths=len({(len(each.body), len(each.reply)) for each in logs.relay}),
-        in_common=logs.in_common(),
-        compared=2 * len(logs.aggregator),
+    entries = (
+        ("issuer", logs.issuer, signed.account, f"blinded {_start(signed.blinded)}"),
+        (
+            "relay",
+            logs.relay,
+            exchange.address,
+            f"{len(exchange.body):,} bytes {_start(exchange.body)}",
+        ),
+        (
+            *("aggregator", logs.aggregator, "the relay"),
+            f"pseudonym {_start(report.pseudonym)}, token {_start(report.token)}",
+        ),
     )
+    return {
+        "parties": [
+            {"party": party, "entries": len(log), "from": sender, "entry": entry}
+            for party, log, sender, entry in entries
+        ],
+        "lengths": len({(len(exchange.body), len(exchange.reply)) for exchange in logs.relay}),
+        "in_common": logs.in_common(),
+        "compared": 2 * len(logs.aggregator),
+    }
 
 
 def _start(raw: bytes) -> str:
     return raw[:SHOWN].hex() + "..."
 
 
-def _release(result: DemoResult) -> ReleaseSummary:
-    question, made = result.released.question, result.released.release
-    assert made.n is not None  # noqa: S101 - one answer a person and month, substituted: n is public
-    assert made.epsilon is not None  # noqa: S101 - Laplace noise
-    collection = question.collection
-    return ReleaseSummary(
-        collection=collection.name,
-        first=period_start(collection, made.first_period).date(),
-        last=period_end(collection, made.last_period).date() - timedelta(days=1),
-        epsilon=decimal(made.epsilon),
-        adjacency=made.adjacency,
-        level=made.level,
-        n=made.n,
-        rows=released(result),
-    )
+# -- for people ------------------------------------------------------------------------------------
 
 
-PARTIES = ("party", "entries", "from", "one of them")
-FIGURES = ("question", "value", "truth", "local", "interval", "n", "curator")
-RELEASED = ("value", "truth", "released", "interval")
-SHOWN = 6  # bytes of what is random to whoever sees it
-UNJOINED = "not joinable"  # pseudonyms change, so that the store cannot know
-WITHHELD = "withheld"  # how many answered is itself secret
-
-PRICES = (
-    "Epsilon: promised for an event, a UTC day and a user; and counted by the aggregator,"
-    " where one pseudonym is one person: mean and maximum of a user."
-)
-COSTS = ("question", "protects", "event", "day", "user", "by", "counted", "worst", "answers")
-
-
-def participation_lines(found: Summary) -> Iterator[str]:
-    """Yield the participation and the verdicts of reports."""
-    part = found.participation
+def sections(document: Document) -> Iterator[tuple[list[str], Table]]:
+    """Yield the sections of a summary: lines, and the table below them."""
     yield (
-        f"{found.app}, a fictional hiking app, {found.begins} to {found.today} (until"
-        f" {found.until}): {part.devices:,} devices, {part.consented:,} consented."
+        [*_participation(document), "", *_questions(document), ""],
+        (
+            FIGURES,
+            [_figure_cells(row) for row in document["rows"]],
+        ),
     )
     yield (
-        f"{part.clients:,} are real clients, over HTTP:"
-        f" {_verdicts(part.sent_by_clients)}. The others are simulated:"
-        f" {_verdicts(part.sent_by_simulated)}, through the same intake (--seed {found.seed})."
-        f" {part.sent_by_beta:,} reports of a beta came over a relay."
+        ["", *_notes(document), ""],
+        (
+            RELEASED,
+            [
+                (
+                    row["value"],
+                    number_format.share(row["truth"]),
+                    *_estimate_cells(row, shares=True),
+                )
+                for row in document["released"]
+            ],
+        ),
     )
-    yield f"{found.sent:,} reports were sent, {found.counted:,} reports are in the store."
+    yield ["", PRICES, ""], (COSTS, [_cost_cells(row) for row in document["budgets"]])
+    if document["relayed"]:
+        parties = [tuple(party.values()) for party in document["relayed"]["parties"]]
+        yield ["", *_logs(document["relayed"]), ""], (PARTIES, parties)
 
 
-def _verdicts(verdicts: Mapping[Verdict, int]) -> str:
+def _participation(document: Document) -> Iterator[str]:
+    part = document["participation"]
+    yield (
+        f"{document['app']}, a fictional hiking app, {document['begins']} to {document['today']}"
+        f" (until {document['until']}): {part['devices']:,} devices,"
+        f" {part['consented']:,} consented."
+    )
+    yield (
+        f"{part['clients']:,} are real clients, over HTTP: {_verdicts(part['sent_by_clients'])}."
+        f" The others are simulated: {_verdicts(part['sent_by_simulated'])}, through the same"
+        f" intake (--seed {document['seed']}). {part['sent_by_beta']:,} reports of a beta came over"
+        " a relay."
+    )
+
+
+def _verdicts(verdicts: Mapping[str, int]) -> str:
     return ", ".join(f"{number:,} {verdict}" for verdict, number in verdicts.items()) or "none"
 
 
-def figure_cells(row: TrustModelFigures) -> Iterator[str]:
-    """Yield the cells of one figure: true, local and central."""
-    shares = row.value != MEAN
-    yield f"{row.collection} ({row.segment})" if row.segment else row.collection
-    yield row.value
-    yield number_format.figure(row.truth, of_shares=shares)
-    yield from _estimate_cells(row.local, shares=shares)
-    yield f"{row.n:,}"
-    curator, half = row.central, (row.central.high - row.central.low) / 2
-    around = number_format.around(half, of_shares=shares).removesuffix(number_format.POINTS)
-    yield f"{number_format.figure(curator.value, of_shares=shares)} {around}"
+def _questions(document: Document) -> Iterator[str]:
+    return (f"{row['collection']}: {row['question']}" for row in document["budgets"])
 
 
-def _estimate_cells(figure: EstimatedFigure, *, shares: bool) -> Iterator[str]:
-    yield number_format.figure(figure.value, of_shares=shares)
-    yield number_format.interval(figure.low, figure.high, of_shares=shares)
+def _figure_cells(row: Document) -> tuple[object, ...]:
+    shares, segment = row["value"] != "mean", f" ({row['segment']})" if row["segment"] else ""
+    truth = number_format.figure(row["truth"], of_shares=shares)
+    estimate = _estimate_cells(row, shares=shares)
+    return (f"{row['collection']}{segment}", row["value"], truth, *estimate, f"{row['n']:,}")
 
 
-def notes(found: Summary) -> Iterator[str]:
-    """Yield notes on the figures and the release."""
-    release = found.release
+def _estimate_cells(row: Document, *, shares: bool) -> tuple[str, str]:
+    figure = number_format.figure(row["figure"], of_shares=shares)
+    return figure, number_format.interval(row["low"], row["high"], of_shares=shares)
+
+
+def _notes(document: Document) -> Iterator[str]:
+    rows, release = document["rows"], document["release"]
+    covered = sum(row["low"] <= row["truth"] <= row["high"] for row in rows)
     yield (
-        f"The truth is in {found.covered} of {len(found.rows)} local intervals (level"
-        f" {found.level:.4g}, of each value on its own). The curator's column is"
-        " simulated: the true values with central noise of the same epsilon."
+        f"The truth is in {covered} of {len(rows)} intervals (level {document['level']:.4g}, of"
+        " each value on its own)."
     )
     yield ""
     yield (
-        f"Sent to a trusted curator, and released once for epsilon {release.epsilon}"
-        f" ({number_format.adjacency(release.adjacency)}):"
-        f" {release.collection}, {release.first} to {release.last}, n = {release.n:,}, level"
-        f" {release.level:.4g}"
+        f"Sent to a trusted curator, and released once for epsilon {release['epsilon']}"
+        f" ({number_format.adjacency(release['adjacency'])}): {Question.WAY_THERE_CENTRAL},"
+        f" {release['from']} to {release['to']}, level {release['level']:.4g}"
     )
 
 
-def release_cells(row: CuratorFigure) -> Iterator[str]:
-    """Yield the cells of one released figure."""
-    yield row.value
-    yield number_format.figure(row.truth, of_shares=True)
-    yield from _estimate_cells(row.figure, shares=True)
+def _cost_cells(row: Document) -> tuple[object, ...]:
+    epsilons = (row["event"], row["day"], row["user"], number_format.adjacency(row["adjacency"]))
+    spent = f"{float(row['spent']):.3g}" if row["spent"] else "not joinable"
+    answers = f"{row['answers']:,}"
+    return (row["collection"], f"one {row['unit']}", *epsilons, spent, row["worst"] or "", answers)
 
 
-def cost_cells(account: CollectionCost) -> Iterator[str]:
-    """Yield the cells of what one question costs a person."""
-    promised, counted = account.promised, account.counted
-    yield account.collection
-    yield f"one {promised.unit}"
-    yield from map(number_format.epsilon, (promised.event, promised.day, promised.user))
-    yield number_format.adjacency(promised.adjacency)
-    if counted is None or counted.mean is None or counted.worst is None:
-        yield from (WITHHELD if account.linked else UNJOINED, "")
-    else:
-        yield f"{float(counted.mean):.3g}"
-        yield number_format.epsilon(counted.worst)
-    yield f"{account.answers:,}"
-
-
-def relayed_lines(found: RelayedSummary) -> Iterator[str]:
-    """Yield what the relayed question shows."""
+def _logs(relayed: Document) -> Iterator[str]:
+    alike = "all alike in length" if relayed["lengths"] == 1 else f"{relayed['lengths']} lengths"
     yield (
-        f"{found.collection} travels over a relay, each report with a token of an issuer. What the"
-        " three parties see, were each to write down all of it:"
+        f"{Question.SHARED_POSITION} travels over a relay, each report with a token of an issuer."
+        " What the three parties see, were each to write down all of it:"
     )
-
-
-def party_cells(view: PartyView) -> Iterator[str]:
-    """Yield the cells of one party."""
-    yield from (view.party, f"{view.entries:,}", view.sender, view.entry)
-
-
-def privacy_of_logs(found: RelayedSummary) -> Iterator[str]:
-    """Yield what the logs have in common."""
     yield (
-        f"Of {found.compared:,} pseudonyms and tokens that the aggregator has, {found.in_common:,}"
-        " are anywhere in a log of the others. Requests and replies at the relay:"
-        f" {'all alike in length' if found.lengths == 1 else f'{found.lengths} lengths'}."
-        " (Here all addresses are this machine's, and all logs in one hand.)"
+        f"of {relayed['compared']:,} pseudonyms and tokens that the aggregator has,"
+        f" {relayed['in_common']:,} are anywhere in a log of the others. Requests and replies at"
+        f" the relay: {alike}. (Here all addresses are this machine's, and all logs in one hand.)"
     )
-
-
-def question_lines(found: Summary) -> Iterator[str]:
-    """Yield the questions, word for word."""
-    for account in found.accounts:
-        yield f"{account.collection}: {account.question}"

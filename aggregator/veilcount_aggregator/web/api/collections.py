@@ -8,7 +8,9 @@ from veilcount_analysis.series.series import Series
 from veilcount_analysis.text.privacy_guarantees import counts_are_public, epsilons, promise
 from veilcount_shared.schedule import period_start
 
+from ... import queries
 from ...intake.verdict_counts import VerdictCounts, counts_by_series
+from ...queries import CollectionList
 from ...records.api_keys import Role
 from ...records.definitions import DefinitionSource, load_sources
 from ...records.definitions import close_collection as close_series
@@ -19,8 +21,6 @@ from .problems import refusal
 from .schemas import (
     CloseResult,
     CollectionDetail,
-    CollectionList,
-    CollectionSummary,
     Definitions,
     LoadedDefinitions,
     PeriodCount,
@@ -45,8 +45,7 @@ def definitions_from_toml(data: bytes) -> Definitions:
 @endpoint("GET", "/v1/collections", Role.ANALYST, returns=CollectionList)
 def list_collections(api: Api) -> CollectionList:
     """All collections, each by its newest definition."""
-    named = api.aggregator.known().catalog.by_name
-    return CollectionList([_summary(api.aggregator, series) for series in named.values()])
+    return queries.list_collections(api.aggregator.snapshot())
 
 
 @endpoint(
@@ -114,25 +113,6 @@ def series_of(api: Api, name: str) -> tuple[Series, ...]:
     if series is None:
         raise refusal("not-found", "no collection has this name: GET /v1/collections lists them")
     return series
-
-
-def _summary(aggregator: Aggregator, series: tuple[Series, ...]) -> CollectionSummary:
-    newest = series[0].collection
-    public = all(counts_are_public(each.collection) for each in series)
-    return CollectionSummary(
-        name=newest.name,
-        fingerprint=newest.fingerprint,
-        app=newest.app,
-        question=newest.question,
-        model=newest.model,
-        unit=newest.unit,
-        start=newest.start,
-        until=newest.until,
-        closed=series[0].closed,
-        epsilon=epsilons(newest),
-        series=len(series),
-        reports=sum(aggregator.store.report_counts(series[0]).values()) if public else None,
-    )
 
 
 def _detail(

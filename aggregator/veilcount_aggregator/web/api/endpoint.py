@@ -1,8 +1,7 @@
 """The HTTP API's extension point: one declaration for each endpoint.
 
-    @endpoint("GET", "/v1/collections/{name}/budget", Role.ANALYST, takes=BudgetQuery,
-              returns=BudgetResult, computes=True)
-    def show_budget(api: Api, name: str, query: BudgetQuery) -> BudgetResult:
+    @endpoint("GET", "/v1/plan", Role.ANALYST, takes=PlanQuery, returns=PlanResult, computes=True)
+    def show_plan(api: Api, query: PlanQuery) -> PlanResult:
         # the docstring becomes the description in the OpenAPI document
 
 Routing, authorization, parsing, responses and the OpenAPI path item come from it. `takes` is a

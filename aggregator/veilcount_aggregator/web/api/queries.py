@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from flask import request
 
 from veilcount_analysis.planning import PlanResult
+from veilcount_analysis.query_params import QueryParams
 from veilcount_shared.wire import JSON_TYPE
 
 from ... import queries
 from ...queries import (
-    BudgetQuery,
-    BudgetResult,
-    CompareQuery,
-    CompareResult,
-    ContrastQuery,
-    ContrastResult,
+    COLLECTION_QUERIES,
+    CollectionQuery,
     EstimateQuery,
     EstimateResult,
     PlanQuery,
@@ -64,33 +62,21 @@ def search_candidates(api: Api, name: str, body: CandidateList) -> tuple[Estimat
     return queries.estimate(api.aggregator.snapshot(), name, query), 200
 
 
-@query_endpoint(f"{_COLLECTION}/compare", takes=CompareQuery, returns=CompareResult, tables=WRITERS)
-def show_comparison(api: Api, name: str, query: CompareQuery) -> CompareResult:
-    """Differences between two disjoint sets of reports: segments, ranges of days or series.
+def _declare(declared: CollectionQuery[Any, Any]) -> None:
+    """Declare the endpoint of a query: only admins see all of its result."""
 
-    Each with its interval, the p-value adjusted for the family of all values, and the difference
-    that would have been detected.
-    """
-    return queries.compare(api.aggregator.snapshot(), name, query)
+    def show(api: Api, name: str, query: QueryParams) -> Any:
+        result = declared.compute(api.aggregator.snapshot(), name, query)
+        return result if api.key.role is Role.ADMIN else declared.for_analysts(result)
 
-
-@query_endpoint(f"{_COLLECTION}/budget", takes=BudgetQuery, returns=BudgetResult)
-def show_budget(api: Api, name: str, query: BudgetQuery) -> BudgetResult:
-    """Privacy loss of a person per event, day and campaign: guaranteed, and spent so far.
-
-    The histogram of spent slots over pseudonyms is shown to an admin only.
-    """
-    shows_histogram = api.key.role is Role.ADMIN
-    return queries.budget(api.aggregator.snapshot(), name, query, bars=shows_histogram)
+    show.__name__, show.__doc__ = f"show_{declared.name}", declared.description
+    tables = WRITERS if declared.has_table else {}
+    path = f"{_COLLECTION}/{declared.name}"
+    query_endpoint(path, takes=declared.takes, returns=declared.returns, tables=tables)(show)
 
 
-@query_endpoint(f"{_COLLECTION}/contrast", takes=ContrastQuery, returns=ContrastResult)
-def show_contrast(api: Api, name: str, query: ContrastQuery) -> ContrastResult:
-    """The same question in the local, shuffled and central model.
-
-    Errors, guarantees, and the number of devices that each model needs.
-    """
-    return queries.contrast(api.aggregator.snapshot(), name, query)
+for _query in COLLECTION_QUERIES:
+    _declare(_query)
 
 
 @query_endpoint("/v1/plan", takes=PlanQuery, returns=PlanResult)

@@ -17,6 +17,7 @@ from veilcount_shared.periods import Unit
 from veilcount_shared.verdict import Verdict
 
 from ...queries.api_types import Count, Counts, Decimal
+from ...queries.collection_list import SeriesRef
 from ...queries.releases import CountQuery, SeriesReleases
 from ...records.api_keys import MOST_LABEL, Role
 from ...records.audit_log import AuditEntry
@@ -44,34 +45,6 @@ class ProblemDocument(Struct):
     requested: Decimal | UnsetType = UNSET
     spent: Decimal | UnsetType = UNSET
     remaining: Decimal | UnsetType = UNSET
-
-
-class SeriesRef(Struct):
-    """A series: a collection's name and the fingerprint of one of its definitions."""
-
-    name: str
-    fingerprint: str
-
-
-class CollectionSummary(SeriesRef, rename={"start": "from"}):
-    """A collection by its newest definition."""
-
-    app: str
-    question: str
-    model: Model
-    unit: Unit
-    start: date
-    until: date
-    closed: bool
-    epsilon: PrivacyFigures
-    series: Annotated[Count, Meta(description="how many definitions it has had")]
-    reports: Annotated[Count | None, Meta(description="null where no exact count may leave")]
-
-
-class CollectionList(Struct):
-    """All collections."""
-
-    collections: list[CollectionSummary]
 
 
 class SegmentValues(Struct):

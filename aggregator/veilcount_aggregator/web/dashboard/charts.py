@@ -11,8 +11,8 @@ from math import ceil, floor, log10
 from typing import Protocol, TypeAlias, TypeVar
 
 from veilcount_analysis.text.number_format import significant
+from veilcount_analysis.text.view_parts import Row, Table
 
-Row: TypeAlias = tuple[str, ...]
 AxisValue: TypeAlias = float | str  # a figure, or one of the labels
 X = TypeVar("X", bound=AxisValue)
 T = TypeVar("T")
@@ -100,6 +100,11 @@ class Chart:
     caption: str
     columns: tuple[str, ...]
     rows: Sequence[Row]
+
+    @classmethod
+    def from_table(cls, name: str, table: Table, drawing: Drawing | None = None) -> Chart:
+        """Return the chart of a table."""
+        return cls(name, drawing, table.caption, table.columns, table.rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,11 @@ from datetime import date, timedelta
 from enum import StrEnum
 
 from veilcount_analysis.series.series import Series
+from veilcount_analysis.text.utc_days import day, days
 from veilcount_shared.periods import Unit
 from veilcount_shared.schedule import period_start
 
 from ...store import Cell
-from .formatting import day, days
 
 PERIODS = {Unit.EVENT: "day", Unit.DAY: "day", Unit.WEEK: "week", Unit.MONTH: "month"}
 TREND = 24  # periods that a trend shows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -13,15 +13,15 @@ from veilcount_analysis.estimation import LookCount
 from veilcount_analysis.kinds.time_ranges import TimeRange, time_range
 from veilcount_analysis.query_params import Parameters
 from veilcount_analysis.series.series import Series
-from veilcount_analysis.text.number_format import sentence_case
-from veilcount_analysis.text.result_columns import spelled
+from veilcount_analysis.text.number_format import level
+from veilcount_analysis.text.result_columns import row_name, spelled
+from veilcount_analysis.text.view_parts import Table
 from veilcount_shared.periods import Unit
 
 from ... import queries
 from ...queries import CompareResult, Snapshot
-from ...queries.comparison import NO_REPORTS, ComparisonRow, SideView
+from ...queries.comparison_view import ComparisonView, difference
 from .charts import Axis, Bars, Chart, estimates
-from .formatting import FigureFormat, days, level, row_name, value_name
 from .pages import NAME, Content, Context, page, render
 
 Range = tuple[str, str]  # two UTC days, or nothing where they are open
@@ -179,119 +179,22 @@ def compare(context: Context, name: str) -> Response | Content:
         result = queries.compare(snapshot, name, query)
     except QueryError as error:
         return render("compare", 400, **content, wrong=error)
-    return {**content, **_result(result, form.by)}
+    return {**content, **_shown(result)}
 
 
-def _result(result: CompareResult, by: Way) -> Content:
-    shares = all(row.value is not None for row in result.rows)
-    figures = FigureFormat.for_widths((row.high - row.low for row in result.rows), of_shares=shares)
-    names = side_name(result.a, by), side_name(result.b, by)
-    return {
-        "result": result,
-        "names": names,
-        "conclusion": _conclusion(result, figures, by),
-        "units": "points" if shares else "the number's own units",
-        "chart": _chart(result, figures, names) if result.rows else None,
-    }
+def _shown(result: CompareResult) -> Content:
+    view = ComparisonView.from_result(result)
+    return {"view": view, "chart": view.table and _chart(result, view, view.table)}
 
 
-def side_name(side: SideView, by: Way) -> str:
-    """Return what identifies a side: its days, definition or segments."""
-    if by is Way.DAYS:
-        return days(side.first, side.last)
-    if by is Way.SERIES:
-        return f"definition {side.fingerprint[:12]}"
-    return ", ".join(f"{name} {value}" for name, value in side.segments.items())
-
-
-def _where(side: SideView, by: Way) -> str:
-    """Return a side as an adverbial: "in plan free"."""
-    named = side_name(side, by)
-    if by is Way.DAYS:
-        return f"on {named}" if side.first == side.last else f"from {named}"
-    return f"under {named}" if by is Way.SERIES else f"in {named}"
-
-
-def _conclusion(result: CompareResult, figures: FigureFormat, by: Way) -> tuple[str, str, str]:
-    """Return the tone, the headline and the details."""
-    if not result.rows:
-        wanted = "both sides need reports" if result.estimand == NO_REPORTS else result.estimand
-        return "weak", result.sentence, f"{sentence_case(wanted)}."
-    differing = [row for row in result.rows if row.differs]
-    if not differing:
-        return _not_significant(result.rows, figures)
-    largest = max(differing, key=lambda row: abs(row.difference))
-    return "good", _difference(largest, result, figures, by), _others(result, differing)
-
-
-def _difference(row: ComparisonRow, result: CompareResult, figures: FigureFormat, by: Way) -> str:
-    """Return one difference as a sentence about the first side; a value keeps its spelling."""
-    up = row.difference > 0
-    low, high = (row.low, row.high) if up else (-row.high, -row.low)
-    value = "The mean" if row.value is None else value_name(row.value)
-    return (
-        f"{value} is {figures.size(abs(row.difference))} ({figures.ends(low, high)})"
-        f" {'higher' if up else 'lower'} {_where(result.a, by)} than {_where(result.b, by)}."
-    )
-
-
-def _others(result: CompareResult, differing: Sequence[ComparisonRow]) -> str:
-    if result.family == 1:
-        return ""
-    largest = "" if len(differing) == 1 else " This is the largest difference."
-    return result.sentence + largest
-
-
-def _not_significant(rows: Sequence[ComparisonRow], figures: FigureFormat) -> tuple[str, str, str]:
-    """Return that nothing is significant, with the detectable difference."""
-    least = min(row.detectable for row in rows)
-    if figures.of_shares and least >= 1:
-        return "weak", "No significant difference: the sample is too small to detect any.", ""
-    size = figures.size(least)
-    headline = f"No significant difference: less than {size} would not have been detected."
-    return "plain", headline, f"A difference of {size} is detected in 4 of 5 such comparisons."
-
-
-def _p(probability: float) -> str:
-    if probability < 1e-4:  # noqa: PLR2004 - smaller ones change no decision
-        return "< 0.0001"
-    return f"{probability:.2g}"
-
-
-def _chart(result: CompareResult, figures: FigureFormat, names: tuple[str, str]) -> Chart:
-    a, b = names
-    rows, drawn = result.rows, result.rows[:MOST_DRAWN]
-    left_out = (
-        " The first 30 values are drawn; the table has all." if len(rows) > len(drawn) else ""
-    )
+def _chart(result: CompareResult, view: ComparisonView, table: Table) -> Chart:
+    rows, figures = result.rows[:MOST_DRAWN], view.figures
+    left_out = ""
+    if len(result.rows) > len(rows):
+        left_out = " The first 30 values are drawn; the table has all."
+    texts = (f"{row_name(row.value)}: {difference(row, figures)}" for row in rows)
     scale = 100 if figures.of_shares else 1
-    texts = (
-        f"{row_name(row.value)}: {figures.signed(row.difference)} ({_interval(row, figures)})"
-        for row in drawn
-    )
-    part = estimates(drawn, lambda row: row.difference, texts, scale=scale)
+    part = estimates(rows, lambda row: row.difference, texts, scale=scale)
     title = "A minus B, in points" if figures.of_shares else "A minus B"
-    return Chart(
-        "differences",
-        Bars(tuple(row_name(row.value) for row in drawn), (part,), Axis(title)),
-        f"A ({a}) minus B ({b}), each with its interval; an interval that includes 0 is not"
-        f" significant.{left_out}",
-        ("Value", f"A: {a}", f"B: {b}", "A minus B", "Interval", "p", "Detectable"),
-        [_row(row, figures) for row in rows],
-    )
-
-
-def _row(row: ComparisonRow, figures: FigureFormat) -> tuple[str, ...]:
-    sides = (f"{figures.figure(s.figure)} ({figures.ends(s.low, s.high)})" for s in (row.a, row.b))
-    return (
-        f"{row_name(row.value)}{' (significant)' if row.differs else ''}",
-        *sides,
-        figures.signed(row.difference),
-        _interval(row, figures),
-        _p(row.holm),
-        figures.bare(row.detectable),
-    )
-
-
-def _interval(row: ComparisonRow, figures: FigureFormat) -> str:
-    return f"{figures.signed(row.low)} to {figures.signed(row.high)}"
+    drawing = Bars(tuple(row_name(row.value) for row in rows), (part,), Axis(title))
+    return Chart("differences", drawing, table.caption + left_out, table.columns, table.rows)

@@ -12,6 +12,8 @@ from veilcount_analysis.kinds.registry import kind_of
 from veilcount_analysis.kinds.sample_adequacy import LISTED, SampleAdequacy, Terms, sample_adequacy
 from veilcount_analysis.mechanisms import estimate_mean
 from veilcount_analysis.series.series import Series
+from veilcount_analysis.text.number_format import FigureFormat
+from veilcount_analysis.text.result_columns import value_name
 from veilcount_shared.domain import Choice, Cross, Number
 
 from ...queries import EstimateQuery, Snapshot, estimate
@@ -24,7 +26,6 @@ from ...queries.estimate_schema import (
     ShareRow,
     TimeRangeEstimate,
 )
-from .formatting import FigureFormat, value_name
 
 FEW = 5  # largest values of a long list: the rest leads none of them
 ONE_DIGIT = 5  # times an interval: of its half, one digit is shown

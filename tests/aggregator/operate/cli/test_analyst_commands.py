@@ -89,8 +89,8 @@ def test_the_command_takes_the_parameters_of_the_endpoint(typed: Type, answered:
 def test_a_contrast_is_of_the_answers_that_are_there(typed: Type, answered: str) -> None:
     printed = typed("contrast", "theme", "--store", answered)
 
-    assert "n is answers of the fullest period" in printed.out
-    assert "n = 8,000 answers, observed" in printed.out
+    assert "at n = 8,000: answers of the fullest period (" in printed.out
+    assert "UTC). Observed, at 95" in printed.out
 
 
 @pytest.mark.parametrize(
@@ -120,8 +120,8 @@ def test_a_comparison_says_what_could_have_been_seen(typed: Type, answered: str)
     printed, document = typed(*words), typed(*words, "--json").json
 
     assert printed.code == 0
-    assert document["sentence"] in printed.out
-    assert "could be seen" in printed.out
+    assert "would not have been detected" in printed.out
+    assert "Detectable" in printed.out
     assert "valid at every look" in printed.out
     assert printed.out.count("n = 4,000 answers") == 2
     assert not any(row["differs"] for row in document["rows"])
@@ -134,7 +134,7 @@ def test_the_budget_says_what_is_promised_and_what_was_counted(typed: Type, answ
     assert printed.code == 0
     assert [account["figures"][key] for key in ("event", "day", "user")] == ["1", "1", "1"]
     assert account["spent"]["pseudonyms"] == 8_000
-    assert "spent by 8,000 pseudonyms: epsilon 1 on average, 1 at most" in printed.out
+    assert "8,000 pseudonyms have spent epsilon 1 on average, 1 at most" in printed.out
 
 
 @pytest.mark.parametrize(

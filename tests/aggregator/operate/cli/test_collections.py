@@ -40,13 +40,16 @@ def test_definitions_are_pushed_listed_and_closed(
         {
             "name": "theme",
             "fingerprint": fingerprint,
+            "app": "acme-editor",
             "question": "Which theme is active?",
+            "model": "local",
             "unit": "month",
             "from": "2026-11-01",
             "until": "2027-11-01",
             "epsilon": {"event": "1", "day": "1", "user": "12", "adjacency": "substitute"},
             "closed": False,
             "series": 1,
+            "reports": 0,
         }
     ]
     assert closed == {"closed": [fingerprint]}

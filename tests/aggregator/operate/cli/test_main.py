@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 import pytest
 
-from veilcount_aggregator.operate.cli.main import COMMANDS
+from veilcount_aggregator.operate.cli.main import COMMANDS, veilcount
 
 from .conftest import Type
 
@@ -27,9 +27,8 @@ def leaves(command: click.Command, path: tuple[str, ...] = ()) -> list[tuple[str
 LEAVES = [
     leaf
     for name in COMMANDS
-    for leaf in leaves(
-        import_module(f"veilcount_aggregator.operate.cli.{name.replace('-', '_')}").command, (name,)
-    )
+    if (command := veilcount.get_command(click.Context(veilcount), name))
+    for leaf in leaves(command, (name,))
 ]
 
 

@@ -26,7 +26,7 @@ def test_a_new_file_accepts_answers_at_once_and_draws_no_remark(
     collections = load_collections("collections.toml").values()
 
     assert written.json["file"] == "collections.toml"
-    assert [period_at(each, now) for each in collections] == [0]
+    assert [period_at(collection, now) for collection in collections] == [0]
     assert typed("check", "collections.toml", "--strict").code == 0
 
 

@@ -30,11 +30,16 @@ def part_text(collection: Collection, title: str) -> str:
 def test_every_collection_says_everything(typed: Type, file: str) -> None:
     documents, printed = typed("notice", file, "--json").json, typed("notice", file).out
 
-    assert [each["collection"] for each in documents] == ["theme", "city", "minutes", "crash"]
-    for each in documents:
-        assert [part["title"] for part in each["parts"]] == TITLES
-        assert all(part["text"] in printed for part in each["parts"])
-        assert f"\u201c{each['question']}\u201d" in printed
+    assert [document["collection"] for document in documents] == [
+        "theme",
+        "city",
+        "minutes",
+        "crash",
+    ]
+    for document in documents:
+        assert [part["title"] for part in document["parts"]] == TITLES
+        assert all(part["text"] in printed for part in document["parts"])
+        assert f"\u201c{document['question']}\u201d" in printed
     assert "users" not in printed
 
 

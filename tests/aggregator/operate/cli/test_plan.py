@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from veilcount_analysis.text import number_format
+from veilcount_analysis.text.number_format import sentence_case
 from veilcount_shared import parse_collections
 
 from .conftest import Type
@@ -45,9 +46,9 @@ def test_open_strings_and_features_have_figures_of_their_own(typed: Type) -> Non
     features = typed("plan", *numbers, "--features", "3").out
 
     assert "0.42%" in strings
-    assert "computed; found half of the time among 1,000,000 candidates" in strings
+    assert "of them have is found half of the time, among 1,000,000 candidates" in strings
     assert 'values = "open"' in strings
-    assert "of two numbers that are spread evenly over their ranges" in features
+    assert "Two numbers that are spread evenly over their ranges: known to" in features
     assert 'measure = "moments"' in features
 
 
@@ -62,6 +63,6 @@ def test_the_rows_of_a_file_or_of_a_question(typed: Type, file: str) -> None:
     ]  # fmt: skip
     assert rows[0]["cohort"]["half_width"] > rows[2]["cohort"]["half_width"]
     for row in rows:
-        assert row["guarantee"] in table.out
+        assert sentence_case(row["guarantee"]) in table.out
         assert number_format.around(row["cohort"]["half_width"], of_shares=True) in table.out
-    assert "n = 10,000 answers, predicted" in table.out
+    assert "at n = 10,000: as requested. Predicted," in table.out

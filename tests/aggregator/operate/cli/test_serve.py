@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from veilcount_aggregator.errors import StoreUnfit
-from veilcount_aggregator.operate.cli import main
+from veilcount_aggregator.operate.cli import main, output
 from veilcount_aggregator.operate.cli import serve as serve_command
 from veilcount_aggregator.server.serve import UNAVAILABLE, prepare
 from veilcount_aggregator.settings import Settings
@@ -51,7 +51,7 @@ def test_stderr_is_json_where_it_is_no_terminal(
     store: str, typed: Type, monkeypatch: pytest.MonkeyPatch, *, is_terminal: bool
 ) -> None:
     bind = f"{HOST}:{free_port()}"
-    for module in (serve_command, main):
+    for module in (output, main):
         monkeypatch.setattr(module, "is_terminal", lambda: is_terminal)
 
     def announce_only(settings: Settings, bind: ListenAddress, announce: Announce) -> int:

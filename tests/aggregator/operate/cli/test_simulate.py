@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from veilcount_aggregator.operate.cli.population_option import apportion
+from veilcount_analysis.simulation.true_values import apportion
 
 from .conftest import Type
 

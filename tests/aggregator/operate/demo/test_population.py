@@ -13,7 +13,7 @@ import pytest
 from veilcount_aggregator.intake.decode import DecodedBody
 from veilcount_aggregator.operate.demo.campaign import Campaign, Question
 from veilcount_aggregator.operate.demo.deployment import DemoClock
-from veilcount_aggregator.operate.demo.population import DemoUsers, TrueAnswers, true_answers
+from veilcount_aggregator.operate.demo.population import DemoUsers, TrueAnswers, draw_answers
 from veilcount_aggregator.operate.demo.simulated_devices import SimulatedReports, draw_secrets
 from veilcount_shared import Collection, SystemRandomSource, load_collections, schedule
 from veilcount_shared.report import Report
@@ -29,7 +29,7 @@ ALL = sorted(CAMPAIGN.collections)
 
 @cache
 def truth(name: str) -> TrueAnswers:
-    return true_answers(PEOPLE, CAMPAIGN.collections[name], CAMPAIGN)
+    return draw_answers(PEOPLE, CAMPAIGN.collections[name], CAMPAIGN, np.random.default_rng(4))
 
 
 @cache
@@ -129,8 +129,8 @@ def test_it_began_four_months_ago_and_ends_in_the_future(day: date) -> None:
     assert (made.start.day, months) == (1, 4)
     assert made.until > day
     assert made.day(made.days - 1) == day
-    assert {each.start for each in made.collections.values()} == {made.start}
-    assert {each.until for each in made.collections.values()} == {made.until}
+    assert {collection.start for collection in made.collections.values()} == {made.start}
+    assert {collection.until for collection in made.collections.values()} == {made.until}
 
 
 def test_a_device_reads_the_file_as_the_demo_does(tmp_path: Path) -> None:

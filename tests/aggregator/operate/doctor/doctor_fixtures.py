@@ -15,10 +15,10 @@ from ...web.api.deployment_fixtures import NOW, Deployment
 def by_check(findings: Iterable[Finding]) -> dict[str, Finding]:
     """Return the worst finding of each check."""
     found: dict[str, Finding] = {}
-    for each in findings:
-        known = found.setdefault(each.check, each)
-        if worst([known, each]) is not known.state:
-            found[each.check] = each
+    for finding in findings:
+        known = found.setdefault(finding.check, finding)
+        if worst([known, finding]) is not known.state:
+            found[finding.check] = finding
     return found
 
 

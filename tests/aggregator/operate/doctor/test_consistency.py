@@ -63,7 +63,11 @@ def test_counts_agree_while_reports_arrive(tmp_path: Path) -> None:
 
 
 def newest(folder: Path, now: datetime) -> list[Finding]:
-    return [each for each in examine_backups(folder, now) if each.check == "newest"]
+    return [
+        examine_backup
+        for examine_backup in examine_backups(folder, now)
+        if examine_backup.check == "newest"
+    ]
 
 
 def test_the_newest_backup_is_verified(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def test_each_setting_that_a_store_refuses_is_wrong_and_its_fix_is_the_command(
         "hash-max-listpack-value": "16",
     }
     with redis(tmp_path, **weak) as server:
-        found = [each for each in findings(server.url) if each.check == "settings"]
+        found = [finding for finding in findings(server.url) if finding.check == "settings"]
 
     assert {each.state for each in found} == {Severity.WRONG}
     assert {each.what.partition(":")[0] for each in found} == {

@@ -321,7 +321,9 @@ def test_requests_without_a_key_are_reported_alike_by_store_and_metrics(tmp_path
         metrics = made.ask("GET", "/metrics", key=analyst).body.decode()
 
     assert found.what == "40.00% of requests were without a key"
-    assert [each.what for each in verdict_problems(read_metrics(metrics))] == [found.what]
+    assert [
+        verdict_problem.what for verdict_problem in verdict_problems(read_metrics(metrics))
+    ] == [found.what]
 
 
 def test_no_share_of_a_count_that_is_not_public_is_shown(tmp_path: Path) -> None:

@@ -133,8 +133,8 @@ def test_from_redis_7_2_on_disks_are_waited_for(
     if confirms == [1, 1]:
         assert answers == [b"OK"] * 2
     else:
-        assert all(isinstance(each, StoreUnavailable) for each in answers)
-        assert all("of 1 replicas" in str(each) for each in answers)
+        assert all(isinstance(answer, StoreUnavailable) for answer in answers)
+        assert all("of 1 replicas" in str(answer) for answer in answers)
 
     apart = len(set(servers.values())) == 2
     waits = ["WAIT", "WAITAOF"]

@@ -38,7 +38,11 @@ def consistent(store: RedisStore) -> int:
     assert store.counters(LINKED, [SLOT]).sum() == reports
     assert store.spend_histograms(LINKED)[0].tolist()[0] == reports
     assert sum(store.new_pseudonyms(LINKED).values()) == reports
-    ledger = sum(len(each.body) // 20 for each in store.export_pieces() if each.kind == "rows")
+    ledger = sum(
+        len(export_piece.body) // 20
+        for export_piece in store.export_pieces()
+        if export_piece.kind == "rows"
+    )
     assert ledger == reports
     return reports
 

@@ -45,7 +45,7 @@ def test_every_name_is_one_row_s(secret: bytes, rows: list[bytes]) -> None:
     names = permutation.apply(drawn_rows)
 
     assert np.array_equal(permutation.invert(names.fields), drawn_rows)
-    assert [int.from_bytes(each[:4].tobytes(), "little") for each in names.fields] == list(
+    assert [int.from_bytes(field[:4].tobytes(), "little") for field in names.fields] == list(
         names.places
     )
 

@@ -78,7 +78,7 @@ def test_only_its_owner_may_read_it(tmp_path: Path) -> None:
     """The file, what SQLite and the lock keep next to it, and a directory that is made for it."""
     with closing(open_at(tmp_path / "new" / "store.db")) as made:
         send(made, DAILY, report(1))
-        modes = {each.name: stat.S_IMODE(each.stat().st_mode) for each in tmp_path.rglob("*")}
+        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.rglob("*")}
         link = f".store.db-{(tmp_path / 'new' / 'store.db').stat().st_ino}"
 
     files = ["store.db", *(f"store.db-{end}" for end in ("wal", "shm", "lock", "height"))]
@@ -390,4 +390,4 @@ def test_a_log_that_its_last_user_removes_meanwhile_is_not_put_back(
     WalGuard(path).prepare(lambda: False)
     os.close(held)
 
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["store.db"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["store.db"]

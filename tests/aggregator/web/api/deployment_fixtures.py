@@ -160,7 +160,9 @@ class Deployment:
         period = period_at(series.collection, self.clocks.now)
         assert period is not None
         slot = period * series.collection.per_period if series.linked else 0
-        message = next(each for each in range(1 << 16) if series.collection.mechanism.valid(each))
+        message = next(
+            number for number in range(1 << 16) if series.collection.mechanism.valid(number)
+        )
         packed = series.collection.pack(message)
         report = Report(series.fingerprint, period, 0, secrets.token_bytes(16), slot, packed)
         return replace(report, **changed)

@@ -131,7 +131,7 @@ def unwanted(*_: object, **__: object) -> None:
 
 def test_a_reply_is_spelled_as_the_protocol_does() -> None:
     codes = range(len(VERDICTS))
-    lists = [list(each) for size in range(4) for each in product(codes, repeat=size)]
+    lists = [list(combination) for size in range(4) for combination in product(codes, repeat=size)]
 
     for chosen in [*lists, list(codes) * 111]:
         verdicts = [VERDICTS[code] for code in chosen]
@@ -199,7 +199,7 @@ def test_devices_need_a_key_once_there_is_one(deployed: Deployment) -> None:
     key = deployed.key(Role.DEVICE)
     without = deployed.ask("POST", PATH, environ=UNREAD | {"CONTENT_LENGTH": "9"})
     wrong, right = (deployed.send(Batch((report,)), key=each) for each in ("veilcount_x", key))
-    (device,) = (each for each in load_api_keys(store).keys.values() if each.role is Role.DEVICE)
+    (device,) = (key for key in load_api_keys(store).keys.values() if key.role is Role.DEVICE)
     deployed.aggregator.flush()
     used = load_api_keys(store).keys[device.digest].used
     revoke_key(store, device.id, deployed.clocks.now)

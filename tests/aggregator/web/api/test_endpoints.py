@@ -241,13 +241,13 @@ def test_what_operators_did_is_written_down(deployed: Deployment, admin: str) ->
     deployed.ask("POST", "/v1/collections/theme/close", key=admin)
     entries = deployed.ask("GET", "/v1/audit", key=admin).json["entries"]
 
-    assert [(each["actor"], each["action"]) for each in entries] == [
+    assert [(entry["actor"], entry["action"]) for entry in entries] == [
         ("cli", "collections push"),
         ("cli", "keys create admin"),
         (identity, "keys create device"),
         (identity, "collections close"),
     ]
-    assert {each["at"] for each in entries} == {"2026-12-03T12:00:00Z"}
+    assert {entry["at"] for entry in entries} == {"2026-12-03T12:00:00Z"}
 
 
 def test_a_store_that_is_read_only_takes_no_changes(deployed: Deployment, admin: str) -> None:

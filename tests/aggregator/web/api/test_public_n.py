@@ -100,5 +100,5 @@ def test_withheld_numbers_stand_nowhere_nor_in_cheap_releases(tmp_path: Path, te
         answers = released(withheld)
 
         assert occurrences(withheld) == [set()] * 4
-        assert [each["n"] for each in answers] == [None] * 4
-        assert all(each["charged"] for each in answers)
+        assert [answer["n"] for answer in answers] == [None] * 4
+        assert all(answer["charged"] for answer in answers)

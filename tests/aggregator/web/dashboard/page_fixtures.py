@@ -72,7 +72,7 @@ class Page:
 
     def lacks(self, *patterns: str) -> list[str]:
         """Return the patterns that its text does not have."""
-        return [each for each in patterns if not re.search(each, self.text)]
+        return [pattern for pattern in patterns if not re.search(pattern, self.text)]
 
     def field(self, name: str) -> str:
         """Return the value of an input or the selected option of a choice."""

@@ -128,7 +128,7 @@ PAGES: list[tuple[str, list[Any], tuple[str, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize(("path", "labels", "patterns"), PAGES, ids=[each[0] for each in PAGES])
+@pytest.mark.parametrize(("path", "labels", "patterns"), PAGES, ids=[page[0] for page in PAGES])
 def test_a_page_shows(
     analyst: Visitor, path: str, labels: list[Any], patterns: tuple[str, ...]
 ) -> None:
@@ -147,7 +147,7 @@ def test_a_dot_lies_on_its_whisker_and_a_line_within_its_band(analyst: Visitor) 
     whiskers = re.findall(
         r'whisker" x1="([\d.]+)%" x2="([\d.]+)%".*?dot" cx="([\d.]+)%"', page.html
     )
-    places = [tuple(map(float, each)) for each in whiskers[:3]]
+    places = [tuple(map(float, whisker)) for whisker in whiskers[:3]]
     drawn = re.findall(r'"band one" d="M(.*?)Z"/><path class="line one" d="M(.*?)"', page.html)
     band, line = drawn[0]
     outline, points = ([p.split() for p in each.split("L")] for each in (band, line))
@@ -263,4 +263,4 @@ def test_a_file_that_does_not_exist_is_refused(analyst: Visitor) -> None:
         "theme/estimates.csv?top=0": 400,
     }
 
-    assert {each: analyst.get(f"/collections/{each}").status for each in files} == files
+    assert {file: analyst.get(f"/collections/{file}").status for file in files} == files

@@ -13,7 +13,7 @@ from veilcount_aggregator.web.dashboard.layout import HERE, TYPES, asset
 from ..api.deployment_fixtures import Deployment, deployment
 from .page_fixtures import Visitor, logged_in
 
-ASSETS = sorted(each.name for each in HERE.iterdir() if each.suffix in TYPES)
+ASSETS = sorted(path.name for path in HERE.iterdir() if path.suffix in TYPES)
 HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 
 

@@ -117,8 +117,8 @@ def test_the_cookie_is_for_this_host_and_no_script(deployed: Deployment) -> None
     plain.headers = HTTPS
 
     assert [cookie.partition("=")[0] for cookie in cookies] == ["veilcount", HOST_COOKIE]
-    assert all({"HttpOnly", "SameSite=Strict", "Path=/"} <= each for each in attributes)
-    assert ["Secure" in each for each in attributes] == [False, True]
+    assert all({"HttpOnly", "SameSite=Strict", "Path=/"} <= attribute for attribute in attributes)
+    assert ["Secure" in attribute for attribute in attributes] == [False, True]
     assert not any("Domain" in cookie for cookie in cookies)
     assert plain.get("/").leads_to.startswith("/login")
 

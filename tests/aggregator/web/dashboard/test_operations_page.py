@@ -73,7 +73,7 @@ def test_secret_counts_are_on_no_page(deployed: Deployment) -> None:
     assert "The reports endpoint is left out." in text
     assert "333" not in text
     assert "Reports for visits" not in text
-    assert [each.name for each in quotas] == ["theme"]
+    assert [quota.name for quota in quotas] == ["theme"]
 
 
 # -- the service -----------------------------------------------------------------------------------
@@ -149,8 +149,8 @@ def test_audit_log_paths_and_reasons_of_a_lock_are_for_admins(
     )
 
     assert "Releases locked" in analyst
-    assert [each for each in for_admins if each in analyst] == []
-    assert [each for each in for_admins if each not in admin] == []
+    assert [for_admin for for_admin in for_admins if for_admin in analyst] == []
+    assert [for_admin for for_admin in for_admins if for_admin not in admin] == []
 
 
 def test_shards_are_listed_and_an_unreachable_one_does_not_fail_the_page(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ until = {until}
 def rows(analyst: Visitor) -> dict[str, str]:
     """Return the source of each collection's row, by its name."""
     parts = re.split("(?=<li>)", analyst.get("/").html)
-    named = [(re.search(r'/collections/(\w+)"', each), each.split("</li>")[0]) for each in parts]
+    named = [(re.search(r'/collections/(\w+)"', part), part.split("</li>")[0]) for part in parts]
     return {found[1]: row for found, row in named if found}
 
 
@@ -79,7 +79,7 @@ def test_rows_are_grouped_by_state_and_hold_no_secret_count(analyst: Visitor) ->
     assert not re.search(r"\d+ (answers|reports)", texts["visits"])
     assert ["<svg" in shown[name] for name in ("theme", "visits")] == [True, False]
     titles = re.findall(r"<h2 id=\S+>(\S[^<]*)<span", analyst.get("/").html)
-    assert [each.strip() for each in titles] == ["Open", "Not begun", "Ended"]
+    assert [title.strip() for title in titles] == ["Open", "Not begun", "Ended"]
     assert "No matches" in analyst.get("/?find=nowhere").text
 
 

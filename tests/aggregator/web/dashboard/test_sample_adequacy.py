@@ -14,7 +14,6 @@ import pytest
 
 from veilcount_aggregator.web.dashboard.charts import logarithmic_axis
 from veilcount_aggregator.web.dashboard.collection.definition_history import changes, lines_of
-from veilcount_aggregator.web.dashboard.formatting import FigureFormat
 from veilcount_analysis.kinds.registry import kind_of
 from veilcount_analysis.kinds.sample_adequacy import (
     GOAL,
@@ -28,6 +27,7 @@ from veilcount_analysis.kinds.sample_adequacy import (
 )
 from veilcount_analysis.planning import QuestionShape, plan
 from veilcount_analysis.text import number_format
+from veilcount_analysis.text.number_format import FigureFormat
 from veilcount_shared import Collection, parse_collections
 from veilcount_shared.collection import Held, Measure
 
@@ -241,4 +241,4 @@ def test_a_logarithmic_axis_reaches_from_tick_to_tick(
 
     assert [text for _, text in drawn.ticks or ()] == ticks
     assert drawn.ends is not None
-    assert all(drawn.ends[0] < each < drawn.ends[1] for each in figures if each)
+    assert all(drawn.ends[0] < figure < drawn.ends[1] for figure in figures if figure)

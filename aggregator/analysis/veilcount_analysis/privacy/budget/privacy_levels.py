@@ -32,6 +32,7 @@ class PrivacyLevels:
     user: Fraction
     scope: str
     day_is: str
+    user_is: str
     answers: int
     device: str
     server: str
@@ -51,6 +52,7 @@ def figures(collection: Collection) -> PrivacyLevels:
         user=collection.epsilon_user,
         scope=scope(collection),
         day_is=DAY,
+        user_is=_user(collection),
         answers=answers(collection),
         device=_device(collection),
         server=_server(collection, cap),
@@ -62,6 +64,14 @@ def figures(collection: Collection) -> PrivacyLevels:
 def answers(collection: Collection) -> int:
     """Return how many answers, each at its own epsilon, a person gives at most."""
     return collection.priced_answers
+
+
+def _user(collection: Collection) -> str:
+    """Return what the epsilon of a user is of."""
+    if collection.is_trend:
+        return "all reports together"
+    number = answers(collection)
+    return f"all {number:,} answers" if number > 1 else "the one answer"
 
 
 def scope(collection: Collection) -> str:

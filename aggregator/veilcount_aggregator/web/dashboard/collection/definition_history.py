@@ -9,12 +9,12 @@ from veilcount_analysis.kinds.time_ranges import time_range
 from veilcount_analysis.mechanisms import handler_of
 from veilcount_analysis.series.series import Series
 from veilcount_analysis.text.privacy_guarantees import counts_are_public
+from veilcount_analysis.text.utc_days import days
 from veilcount_shared import Collection
 from veilcount_shared.domain import Label
 from veilcount_shared.errors import format_value
 
 from ....queries import Snapshot
-from ..formatting import days
 from ..pages import Content
 
 MAX_VALUES = 12  # that are listed

@@ -13,7 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from veilcount_analysis.text import number_format
-from veilcount_analysis.text.result_columns import spelled
+from veilcount_analysis.text.number_format import fake_share, level
+from veilcount_analysis.text.result_columns import spelled, value_name
+from veilcount_analysis.text.utc_days import days
 
 from ....queries.estimate_schema import (
     EstimateResult,
@@ -25,15 +27,7 @@ from ....queries.estimate_schema import (
     TimeRangeEstimate,
 )
 from ..charts import SMALL, Axis, Chart, LinePlot, Lines, Part
-from ..formatting import (
-    days,
-    fake_share,
-    level,
-    number_interval,
-    short_number,
-    short_percent,
-    value_name,
-)
+from ..formatting import number_interval, short_number, short_percent
 from ..pages import Content
 from ..scales import Scale
 from ..svg import DotPlot, DotRow

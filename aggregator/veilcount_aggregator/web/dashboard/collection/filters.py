@@ -10,12 +10,12 @@ from veilcount_analysis.kinds.sample_adequacy import LISTED
 from veilcount_analysis.kinds.time_ranges import WIDER
 from veilcount_analysis.mechanisms import handler_of
 from veilcount_analysis.series.series import Series
+from veilcount_analysis.text.number_format import fake_share, level
 from veilcount_analysis.text.result_columns import spelled
 from veilcount_shared import Collection
 from veilcount_shared.domain import Boolean, Choice, Cross, Features
 
 from ....queries import Denominator, EstimateQuery, EstimateResult, GroupBy, Snapshot
-from ..formatting import fake_share, level
 from .url_state import OVER_TIME, TOP, PageAddress
 
 LEVELS = {each: f"{float(each) * 100:g} %" for each in ("0.9", "0.95", "0.99")}

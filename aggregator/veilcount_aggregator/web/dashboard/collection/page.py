@@ -14,6 +14,7 @@ from veilcount_analysis.kinds.sample_adequacy import SampleAdequacy
 from veilcount_analysis.mechanisms import handler_of
 from veilcount_analysis.query_params import Parameters
 from veilcount_analysis.series.series import Series
+from veilcount_analysis.text.utc_days import days
 from veilcount_shared.domain import Choice, Cross, OpenStrings
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import JSON_TYPE
@@ -26,7 +27,6 @@ from ....queries.export import CSV_TYPE, WRITERS
 from ...api.json_io import respond
 from ...api.problems import refusal
 from ..collection_status import collection_status
-from ..formatting import days
 from ..headline import headline
 from ..overview import REASONS
 from ..pages import Content, Context, page, render

@@ -12,13 +12,15 @@ from dataclasses import dataclass
 from veilcount_analysis.estimation import View
 from veilcount_analysis.series.series import Series
 from veilcount_analysis.text import number_format
-from veilcount_analysis.text.result_columns import spelled
+from veilcount_analysis.text.number_format import level
+from veilcount_analysis.text.result_columns import spelled, value_name
+from veilcount_analysis.text.utc_days import day, days
 from veilcount_shared.domain import Boolean, Features, Number
 
 from ....queries import EstimateQuery, EstimateResult, GroupBy, Snapshot, estimate
 from ....queries.estimate_schema import MeanRow, SeriesEstimate, ShareRow, TimeRangeEstimate
 from ..charts import SMALL, Axis, Chart, LinePlot, Lines, Part
-from ..formatting import day, days, level, number_interval, short_number, short_percent, value_name
+from ..formatting import number_interval, short_number, short_percent
 from .url_state import DRAWN, ParameterDict, ShownQuery, changed
 
 Row = ShareRow | MeanRow

@@ -27,12 +27,11 @@ from veilcount_analysis.kinds.time_ranges import WIDER, time_ranges
 from veilcount_analysis.mechanisms import handler_of
 from veilcount_analysis.query_params import Parameters, single
 from veilcount_analysis.series.series import Series
-from veilcount_analysis.text.result_columns import spelled
+from veilcount_analysis.text.result_columns import spelled, value_name
 from veilcount_shared import Collection
 from veilcount_shared.domain import Features, Number, OpenStrings
 
 from ....queries import EstimateQuery, GroupBy, Snapshot
-from ..formatting import value_name
 
 ParameterDict = dict[str, list[str]]
 

@@ -18,6 +18,7 @@ from veilcount_analysis.releases import Release
 from veilcount_analysis.releases.price import period_budget
 from veilcount_analysis.releases.query import query_options
 from veilcount_analysis.series.series import Series
+from veilcount_analysis.text.utc_days import day
 from veilcount_shared import Collection
 from veilcount_shared.collection import Adjacency
 from veilcount_shared.errors import VeilcountError, format_value
@@ -32,7 +33,7 @@ from ....releases.curator import DryRun
 from ....releases.store_confirmation import unconfirmed_journals
 from ....service import Aggregator
 from ....store.restore_lock import release_lock_reason
-from ..formatting import day, short_epsilon
+from ..formatting import short_epsilon
 from ..pages import Content, Context, page, paginate, redirect_to, render, series_choice
 from .view import budget_chart, dry_run_view, place_of, refusal_text, release_entry
 

@@ -15,6 +15,7 @@ from veilcount_analysis.releases.release import SELECTIONS
 from veilcount_analysis.series.series import Series
 from veilcount_analysis.text import number_format
 from veilcount_analysis.text.number_format import sentence_case
+from veilcount_analysis.text.utc_days import days
 from veilcount_shared import Collection
 from veilcount_shared.errors import VeilcountError, format_value
 
@@ -33,7 +34,7 @@ from ....releases.budget_ledger import StoredRelease, load_releases, require_bud
 from ....releases.curator import DryRun
 from ....releases.privacy_filter import require_closed_periods
 from .. import charts
-from ..formatting import days, short_epsilon
+from ..formatting import short_epsilon
 from ..pages import Content
 
 STRINGS = StringsQuery.kind

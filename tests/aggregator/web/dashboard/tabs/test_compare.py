@@ -80,7 +80,7 @@ PAGES = [
 ]
 
 
-@pytest.mark.parametrize(("path", "fields", "patterns"), PAGES, ids=[each[0] for each in PAGES])
+@pytest.mark.parametrize(("path", "fields", "patterns"), PAGES, ids=[page[0] for page in PAGES])
 def test_a_page_states(
     analyst: Visitor, path: str, fields: dict[str, str], patterns: tuple[str, ...]
 ) -> None:
@@ -115,5 +115,5 @@ def test_an_error_names_the_field_and_the_fix_and_keeps_the_form(
 
     assert page.status == 400
     assert f"{field} : {fix}" in page.text
-    typed = dict(each.split("=") for each in query.split("&"))
+    typed = dict(part.split("=") for part in query.split("&"))
     assert page.field("values") == typed.get("values", "")

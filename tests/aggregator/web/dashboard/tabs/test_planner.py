@@ -7,7 +7,7 @@ from html import unescape
 
 import pytest
 
-from veilcount_aggregator.queries.json_encoding import decimal
+from veilcount_analysis.text.number_format import decimal
 from veilcount_analysis.text.privacy_guarantees import epsilons
 from veilcount_shared import Collection, parse_collections
 
@@ -55,7 +55,7 @@ def test_two_numbers_give_the_third_in_a_sentence(
     assert page.status == 200
     assert sentence in page.text
     assert page.text.count(" computed ") == 1
-    for name, value in (each.split("=") for each in query.split("&")):
+    for name, value in (part.split("=") for part in query.split("&")):
         assert page.field(name).replace(",", "") == value
 
 

@@ -1,8 +1,10 @@
-"""`veilcount issuer issued` and `verify`: the published numbers of an issuer, and their copies."""
+"""`veilcount issuer accept`, `erase-account`, `issued`, `verify`: ledger and published numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import click
@@ -25,10 +27,108 @@ from veilcount_serving.errors import SettingsError
 from veilcount_shared import Collection
 
 from ...errors import NumbersInvalid
+from ...records.audit_log import audit_record
+from ...settings import PREFIX
+from ...store import Record
+from ...store.records import update_records
+from ...store.restore_lock import WHOLE_LEDGER
 from . import options
-from .issuer_options import FILE, collections, keys_folder
 from .main import NegativeResult
-from .output import print_result
+from .options import Command
+from .output import confirm_by_typing, print_result, yes_option
+
+ACCEPTED = "accept"
+FILE = click.Path(path_type=Path)
+
+
+def collections(*, required: bool) -> Callable[[Command], Command]:
+    """Return the option of definitions files."""
+    return click.option(
+        "--collections",
+        "files",
+        type=FILE,
+        multiple=True,
+        required=required,
+        metavar="FILE",
+        envvar=f"{PREFIX}COLLECTIONS",
+        help="Definitions file; repeatable.",
+    )
+
+
+keys_folder = click.option(
+    "--keys",
+    "folder",
+    type=FILE,
+    metavar="FOLDER",
+    envvar=f"{PREFIX}ISSUER_KEYS",
+    help="Folder of the private keys (default: in the store).",
+)
+
+
+@click.command("accept")
+@options.store
+@keys_folder
+@yes_option
+@options.as_json
+def accept(url: str | None, folder: Path | None, *, yes: bool, as_json: bool) -> None:
+    """Accept a ledger that may lack tokens that were issued, and issue from it.
+
+    Nothing is issued from a store that was restored or went back, or that is newer than the keys.
+    Accounts whose tokens it lacks have their caps once more, for each period that has not begun.
+    """
+    settings = IssuerSettings(options.required_url(url), (), folder)
+    with closing(settings.open_store()) as store:
+        require_own_store(store)
+        store.durability()  # compares
+        losses = list(store.losses())
+        if not yes:
+            lacks = "; ".join(losses) or "it may lack tokens that were issued"
+            confirm_by_typing(
+                f"WARNING: {lacks}. Once it is accepted, accounts that are missing from it can be"
+                " issued tokens a second time, of each period that has not begun. If the newest"
+                " ledger can still be put back, do that instead. The audit log records this.",
+                ACCEPTED,
+                "no token was issued under these keys, or accounts may have their caps once more",
+                flags="give --yes",
+                unchanged="nothing is issued",
+            )
+        store.accept_losses(options.now())
+
+        def record() -> tuple[Sequence[Record], None]:
+            entry = "; ".join(losses) or "may lack tokens"
+            act = audit_record(store, options.now(), "cli", "issuer accept", entry)
+            return [act, WHOLE_LEDGER], None
+
+        update_records(store, record)
+    line = "the ledger is accepted as it is: tokens are issued again"
+    print_result({"accepted": losses}, [line], as_json=as_json)
+
+
+@click.command("erase-account")
+@click.argument("account")
+@collections(required=True)
+@options.store
+@keys_folder
+@options.as_json
+def erase_account(
+    account: str, files: tuple[Path, ...], url: str | None, folder: Path | None, *, as_json: bool
+) -> None:
+    """Erase the records of ACCOUNT (with -, the first line of the input), which is closed.
+
+    Close the account in your backend first: one that asks again has its caps once more. The numbers
+    of accounts stay as they are. The account is neither printed nor logged.
+    """
+    name = sys.stdin.readline().rstrip("\n") if account == "-" else account
+    with options.opened(url) as store:
+        vault = IssuerSettings("", files, folder).vault(require_own_store(store))
+        ledger = open_publication(store, vault).ledger
+        erased = [
+            collection.name
+            for collection in _collections_of(files)
+            if ledger.erase(name, collection.fingerprint)
+        ]
+    lines = [f"erased: {', '.join(erased) or 'nothing: the store has no record of this account'}"]
+    print_result({"erased": erased}, lines, as_json=as_json)
 
 
 @click.group("issued")
@@ -46,7 +146,7 @@ def export(
     name: str, file: Path, files: tuple[Path, ...], url: str | None, *, as_json: bool
 ) -> None:
     """Write the published numbers of the collection NAME to FILE."""
-    by_name = {each.name: each for each in collections_of(files)}
+    by_name = {collection.name: collection for collection in _collections_of(files)}
     if name not in by_name:
         raise SettingsError("NAME", name, f"give one of {', '.join(by_name)}")
     with options.opened(url) as store:
@@ -73,8 +173,8 @@ def import_(
 
     Give the newest file of each collection. One whose file is not given had published nothing.
     """
-    declared = list(collections_of(files))
-    names = {each.fingerprint: each.name for each in declared}
+    declared = list(_collections_of(files))
+    names = {collection.fingerprint: collection.name for collection in declared}
     with options.opened(url) as store:
         vault = IssuerSettings("", files, folder).vault(require_own_store(store))
         publication = open_publication(store, vault)
@@ -84,7 +184,10 @@ def import_(
             except NumbersInvalid as error:
                 raise NegativeResult(f"{file}: {error}") from error
         publication.resume(declared)
-        periods = {each.name: len(read_lines(store, each.fingerprint)) for each in declared}
+        periods = {
+            collection.name: len(read_lines(store, collection.fingerprint))
+            for collection in declared
+        }
     lines = [f"{name}: {number} periods are published" for name, number in periods.items()]
     print_result({"periods": periods}, lines, as_json=as_json)
 
@@ -109,7 +212,7 @@ def verify(file: Path, other: Path | None, key: Path, *, as_json: bool) -> None:
         _compare(file, numbers, other, others)
         common = min(len(numbers), len(others))
         lines.append(f"{other}: {len(others)} periods; the same numbers in all {common} of both")
-    facts = {"periods": [_facts(each) for each in numbers]}
+    facts = {"periods": [_facts(number) for number in numbers]}
     print_result(facts, [*lines, *map(_describe, numbers)], as_json=as_json)
 
 
@@ -154,7 +257,7 @@ def _facts(number: IssuedNumber) -> dict[str, object]:
     return {"period": number.period, "begins": begins, "accounts": number.accounts}
 
 
-def collections_of(files: Iterable[Path]) -> Iterable[Collection]:
+def _collections_of(files: Iterable[Path]) -> Iterable[Collection]:
     """Yield the collections of definitions files that are reported with tokens."""
     for file in files:
         if not (pinned := DefinitionFile(file).pinned):

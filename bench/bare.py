@@ -1,6 +1,6 @@
 """The baselines of the intake: what reads a body and answers 204, on the same servers.
 
-`app` is Flask's; `python -m bench.ingest_bare PORT KIND` serves one as `veilcount serve` does.
+`python -m bench.bare KIND serve --bind ADDRESS ...` serves one as `veilcount serve` does.
 """
 
 from __future__ import annotations
@@ -48,8 +48,9 @@ KINDS: dict[str, tuple[Interfaces, Callable[..., Any]]] = {
 
 
 if __name__ == "__main__":
-    bind = ListenAddress.parse(f"127.0.0.1:{sys.argv[1]}")
-    interface, target = KINDS[sys.argv[2]]
+    bind = ListenAddress.parse(sys.argv[sys.argv.index("--bind") + 1])
+    interface, target = KINDS[sys.argv[1]]
+    print("{}", flush=True)  # as `veilcount serve --json` does
     supervisor = WorkerSupervisor(bind, 1, interface)
     supervisor.blocking_threads = THREADS if interface is Interfaces.WSGI else 1
     supervisor.serve(target_loader=lambda: target, wrap_loader=False)

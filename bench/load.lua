@@ -1,5 +1,5 @@
 -- What wrk sends: bodies from a file, all of one length, each once; then it stops.
--- wrk -s ingest_load.lua URL -- FILE HEAD_LENGTH SIZE   (the file: a request's head, then bodies)
+-- wrk -s load.lua URL -- FILE HEAD_LENGTH SIZE   (the file: a request's head, then bodies)
 
 local threads = {}
 

@@ -9,13 +9,12 @@ from importlib.metadata import Distribution, distributions
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from .separate import ROOT
 from .table import Row, Table
 
-ROOT = Path(__file__).parents[1]
 MOST = 404.0  # MB of the default install of the aggregator
 PROJECTS = (".", "aggregator/analysis", "aggregator")
 EXTRAS = ("", "reader", "aggregator", "central", "arrow")
-COLUMNS = {"install": "", "MB": ".1f", "most": ".0f", "met": ""}
 
 
 def run(*, quick: bool) -> Table:
@@ -27,7 +26,7 @@ def run(*, quick: bool) -> Table:
             subprocess.run([*build, "--out-dir", folder, project], cwd=ROOT, check=True)
         subprocess.run(["uv", "--quiet", "venv", folder / "venv"], check=True)
         rows = list(_rows(folder / "venv", folder))
-    return Table("install", COLUMNS, rows, ("An extra is what it adds to the install above it.",))
+    return Table("install", rows, ("An extra is what it adds to the install above it.",))
 
 
 def _rows(venv: Path, wheels: Path) -> Iterator[Row]:
@@ -35,7 +34,10 @@ def _rows(venv: Path, wheels: Path) -> Iterator[Row]:
     before: dict[str, float] = {}
     for extra in EXTRAS:
         _install(venv, f"veilcount[{extra}]", wheels)
-        sizes = {each.name: _megabytes(each) for each in distributions(path=[str(packages)])}
+        sizes = {
+            distribution.name: _megabytes(distribution)
+            for distribution in distributions(path=[str(packages)])
+        }
         added = {name: sizes[name] for name in sizes.keys() - before}
         total = sum(sizes.values()) if extra == "aggregator" else sum(added.values())
         target = {"most": MOST, "met": total <= MOST} if extra == "aggregator" else {}
@@ -52,8 +54,8 @@ def _install(venv: Path, what: str, wheels: Path) -> None:
 
 
 def _megabytes(package: Distribution) -> float:
-    files = {Path(str(package.locate_file(each))) for each in package.files or ()}
-    return _size(files | {compiled for each in files for compiled in _compiled(each)}) / 1e6
+    files = {Path(str(package.locate_file(file))) for file in package.files or ()}
+    return _size(files | {compiled for file in files for compiled in _compiled(file)}) / 1e6
 
 
 def _compiled(source: Path) -> Iterable[Path]:
@@ -61,4 +63,4 @@ def _compiled(source: Path) -> Iterable[Path]:
 
 
 def _size(files: Iterable[Path]) -> int:
-    return sum(each.stat().st_size for each in files if each.exists())
+    return sum(file.stat().st_size for file in files if file.exists())

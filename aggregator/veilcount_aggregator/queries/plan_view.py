@@ -1,0 +1,176 @@
+"""A plan as it is shown: the figure that was computed, what it reveals, and what else to know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+from veilcount_analysis.planning import PlanResult, TrustModel
+from veilcount_analysis.text import number_format
+from veilcount_analysis.text.number_format import (
+    decimal,
+    error_bar,
+    fake_share,
+    level,
+    sentence_case,
+    unsigned_error,
+)
+from veilcount_analysis.text.view_parts import Part, Table
+from veilcount_shared.periods import Unit
+
+PROTECTED_BY = {
+    TrustModel.LOCAL: "",
+    TrustModel.SHUFFLED: " behind an independent shuffler",
+    TrustModel.CENTRAL: " spent by a trusted curator",
+}
+EACH = {"share": "each share", "mean": "the mean"}
+
+
+@dataclass(frozen=True, slots=True)
+class PlanView:
+    """The plan in a sentence, its figures, what a person reveals, and further terms."""
+
+    headline: str
+    details: str
+    figures: tuple[tuple[str, str, str, bool], ...]  # each with a note, and whether it was computed
+    epsilons: tuple[tuple[str, str, str], ...]
+    terms: tuple[tuple[str, str], ...]
+    toml: str
+
+    @classmethod
+    def from_result(cls, planned: PlanResult) -> PlanView:
+        """Return the view of a plan."""
+        return cls(
+            headline=_headline(planned),
+            details=f"{sentence_case(planned.sentence)}.",
+            figures=_figures(planned),
+            epsilons=_epsilons(planned),
+            terms=tuple(_terms(planned)),
+            toml=planned.toml,
+        )
+
+    @property
+    def parts(self) -> Iterator[Part]:
+        """What a terminal shows before the definition."""
+        yield f"{self.headline} {self.details}"
+        rows = [
+            (name, figure, "computed" if computed else "", note)
+            for name, figure, note, computed in self.figures
+        ]
+        rows += [(f"Epsilon, {unit}", epsilon, "", of) for unit, epsilon, of in self.epsilons]
+        yield Table("", ("", "Figure", "", ""), rows)
+        yield from (f"{term}: {text}" for term, text in self.terms)
+
+
+def _headline(planned: PlanResult) -> str:
+    known = EACH.get(planned.quantity, f"each {planned.quantity}")
+    if planned.arms > 1:
+        known = f"the difference of two arms in {known.removeprefix('the ')}"
+    per = "" if planned.composition.answers == 1 else f" {_a(planned.unit)}"
+    found = f"{known} is known to {error_bar(planned.error.half_width, planned.quantity)}"
+    if planned.candidates is not None:
+        share, tested = number_format.share(planned.detectable or 1), f"{planned.candidates:,}"
+        found = f"a string that {share} of them have is found half of the time"
+        found += f", among {tested} candidates"
+    return (
+        f"With {planned.devices:,} people and epsilon"
+        f" {decimal(planned.epsilon)}{per}{PROTECTED_BY[planned.trust]}, {found}."
+    )
+
+
+def _a(unit: Unit) -> str:
+    return f"an {unit}" if unit is Unit.EVENT else f"a {unit}"
+
+
+def _figures(planned: PlanResult) -> tuple[tuple[str, str, str, bool], ...]:
+    """Return devices, epsilon and margin, each with a note, and whether it was computed."""
+    margin, sample = (
+        error_bar(each.half_width, planned.quantity) for each in (planned.error, planned.population)
+    )
+    of, found = f"at {level(planned.level)}; as a sample of the population {sample}", planned.found
+    third = ("Accuracy", margin, of, found == "error")
+    if planned.candidates is not None:
+        share = number_format.share(planned.detectable or 1)
+        known = f"found half of the time; its share is then known to {margin}"
+        third = ("Smallest share", share, known, found == "share")
+    return (
+        ("People", f"{planned.devices:,}", "who take part", found == "devices"),
+        ("Epsilon", decimal(planned.epsilon), _whose(planned), found == "epsilon"),
+        third,
+    )
+
+
+def _whose(planned: PlanResult) -> str:
+    if planned.trust is TrustModel.CENTRAL:
+        return "of one release, made by a curator who holds every true value"
+    if planned.trust is TrustModel.LOCAL:
+        return "of one answer, against anyone who receives it"
+    device = decimal(planned.device or Fraction(0))
+    return f"of one answer after shuffling, at delta {decimal(planned.delta)}; before it, {device}"
+
+
+def _epsilons(planned: PlanResult) -> tuple[tuple[str, str, str], ...]:
+    """Return event, day and user of the definition, by substitution: one answer a period."""
+    one = decimal(planned.epsilon if planned.device is None else planned.device)
+    times = planned.composition.answers
+    every = "one answer in total" if times == 1 else f"{times:,} answers, one {_a(planned.unit)}"
+    return (
+        ("event", one, "one answer"),
+        ("day", one, "one UTC day; any 24 hours span two"),
+        ("user", decimal(planned.composition.plain), every),
+    )
+
+
+def _terms(planned: PlanResult) -> list[tuple[str, str]]:
+    """Return terms and descriptions: what else to know before asking."""
+    fakes = fake_share(float(planned.headroom.fakes))
+    push = unsigned_error(planned.headroom.push, planned.quantity)
+    terms = [
+        ("Poisoning", f"A fraction of {fakes} fake devices can shift an estimate by up to {push}.")
+    ]
+    if planned.correlation is not None:
+        width = error_bar(planned.correlation, planned.quantity)
+        spread = "Two numbers that are spread evenly over their ranges: known to"
+        terms.insert(0, ("Correlation", f"{spread} {width}."))
+    if planned.detectable is not None and planned.candidates is None:
+        seen = number_format.share(planned.detectable)
+        terms.insert(0, ("Detectable", f"A share of {seen} is distinguished from zero."))
+    if planned.device is not None:
+        bits = f"{planned.bits} bit{'s' * (planned.bits != 1)} a message"
+        terms.append(("Mechanism", f"{sentence_case(planned.mechanism)}; {bits}."))
+    if planned.excess is not None:
+        least = number_format.excess(planned.excess)
+        terms.append(
+            ("Variance", f"{sentence_case(least)}, among all randomizers of this epsilon.")
+        )
+    if composed := _composed(planned):
+        terms.append(("Composition", composed))
+    if planned.over_time:
+        terms.append(("Over time", _over_time(planned)))
+    return terms
+
+
+def _over_time(planned: PlanResult) -> str:
+    """Return how well each period is known if all of them together cost the epsilon of one."""
+    ways = ", ".join(
+        f"{error_bar(each.half_width, planned.quantity)} with {each.definition}"
+        for each in planned.over_time
+    )
+    periods = f"{planned.composition.answers:,} {planned.unit}s"
+    return (
+        f"If all {periods} together are to cost this epsilon, the share of each is known to {ways}."
+    )
+
+
+def _composed(planned: PlanResult) -> str:
+    """Return the composed (epsilon, delta) of all answers; nothing if it is not below the sum."""
+    composition = planned.composition
+    least = composition.plain if composition.specific is None else composition.specific
+    less = number_format.epsilon(least)
+    if composition.answers == 1 or less == number_format.epsilon(composition.plain):
+        return ""
+    return (
+        f"Epsilon {less} for all {composition.answers:,} answers at delta"
+        f" {decimal(composition.delta)}, on a schedule fixed in advance."
+    )

@@ -1,0 +1,27 @@
+"""Bugs that tests plant into the client, each told as the one function that is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import wraps
+from typing import Any
+from unittest.mock import patch
+
+Plant = Callable[[], AbstractContextManager[object]]
+
+
+def in_place_of(owner: object, name: str) -> Callable[[Callable[..., Any]], Plant]:
+    """Return a plant of what is decorated: it is called with what it stands for, and as that is."""
+
+    def planting(wrong: Callable[..., Any]) -> Plant:
+        @wraps(wrong)
+        def plant() -> AbstractContextManager[object]:
+            original = getattr(owner, name)
+            return patch.object(
+                owner, name, lambda *arguments, **more: wrong(original, *arguments, **more)
+            )
+
+        return plant
+
+    return planting
