@@ -11,7 +11,6 @@ from datetime import UTC, date, datetime
 from veilcount_analysis.series.series import utc_day
 from veilcount_serving.errors import Overloaded
 from veilcount_shared import Collection
-from veilcount_shared.collection import Model
 from veilcount_shared.verdict import Verdict
 
 from .errors import ClockUntrusted, StoreError, StoreUnavailable
@@ -197,10 +196,7 @@ class Aggregator:
     def confirm(self) -> None:
         """Have this host's journal confirm the store, if central releases are possible."""
         journal = self.curator.filter.journal
-        models = {
-            one_series.collection.model for one_series in self.known().catalog.series.values()
-        }
-        if journal is not None and (Model.CENTRAL in models or journal.path.exists()):
+        if journal is not None and (self.known().catalog.releases or journal.path.exists()):
             self.curator.filter.tick(self.clock())
 
     def flush(self) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from veilcount_shared import Collection, SystemRandomSource, load_collections
-from veilcount_shared.collection import Linkage, Model
+from veilcount_shared.collection import Linkage
 from veilcount_shared.errors import VeilcountError
 from veilcount_shared.oblivious_http.key_config import decode_configs
 
@@ -142,7 +142,7 @@ class Session:
     def _is_accepted(self, collection: Collection) -> bool:
         """Whether the reservation and the settings allow a collection."""
         problem = self.reservation.refused.get(collection.name)
-        if not problem and collection.model is Model.CENTRAL and not self.settings.trust_curator:
+        if not problem and collection.trust.reveals and not self.settings.trust_curator:
             problem = "true values need Client(trust_curator=True)"
         if not problem and collection.linkage is Linkage.TOKEN:
             problem = self._token_problem()

@@ -43,6 +43,15 @@ class Held(StrEnum):
     DEVICE = "device"
 
 
+class Waiting(StrEnum):
+    """What a device keeps until it makes a report of it, or a curator has it."""
+
+    TRUE = "true"
+    RUNNING = "running"  # what the period has so far
+    RETURNING = "returning"  # when the person was there last
+    TREND = "trend"  # the state
+
+
 class Linkage(StrEnum):
     """The scope of a pseudonym: what the server can link, and so enforce."""
 

@@ -97,10 +97,16 @@ def draw_instant(secret: bytes, collection: Collection, period: int, answer: int
 
 def draw_trend(secret: bytes, collection: Collection) -> TrendState:
     """Return the level and the signs of a person's trend, before any value exists."""
+    randomness = SecretRandomSource(secret, "trend", collection.fingerprint)
+    return trend_mechanism(collection).draw_state(randomness)
+
+
+def trend_mechanism(collection: Collection) -> TrendMechanism:
+    """Return the mechanism of a trend, or refuse any other collection."""
     mechanism = collection.mechanism
     if not isinstance(mechanism, TrendMechanism):
         raise TypeError(f"{collection.name}: it is no trend")
-    return mechanism.draw_state(SecretRandomSource(secret, "trend", collection.fingerprint))
+    return mechanism
 
 
 def draw_slot(secret: bytes, collection: Collection, period: int, answer: int) -> int:

@@ -13,6 +13,7 @@ import pytest
 
 from veilcount_analysis.errors import QueryError
 from veilcount_analysis.estimation.open_strings import chance
+from veilcount_analysis.kinds.registry import kind_of
 from veilcount_analysis.mechanisms.candidate_search import Candidates, found_places
 from veilcount_analysis.mechanisms.moments import MomentsHandler
 from veilcount_analysis.planning import PlanResult, QuestionShape, TrustModel, plan
@@ -262,7 +263,7 @@ def pasted(question: QuestionShape, planned: PlanResult) -> Collection:
 def test_the_definition_gives_planned_numbers(question: QuestionShape, trust: TrustModel) -> None:
     planned = plan(question, trust=trust, devices=20_000, error=width(question))
     collection = pasted(question, planned)
-    quantity, each = Quantity.from_collection(collection), 20_000 // question.arms
+    quantity, each = kind_of(collection).quantity, 20_000 // question.arms
 
     assert collection.unit_epsilon == (planned.device or planned.epsilon)
     shuffled = "only behind an independent shuffler" in planned.toml

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
 from math import isclose, log, sqrt
@@ -9,6 +10,7 @@ from math import isclose, log, sqrt
 import numpy as np
 import pytest
 
+from veilcount_analysis.kinds.registry import NUMBER_KINDS, kind_of
 from veilcount_analysis.mechanisms import handler_of, share_handler_of
 from veilcount_analysis.planning.solvers import fewest_devices, least_epsilon
 from veilcount_analysis.privacy.amplification import amplified, keeps_epsilon
@@ -20,7 +22,7 @@ from veilcount_analysis.privacy.trust_models import (
     scaling,
 )
 from veilcount_analysis.releases.zcdp import largest_rho
-from veilcount_shared import select_mechanism
+from veilcount_shared import Collection, select_mechanism
 from veilcount_shared.collection import Measure
 from veilcount_shared.domain import Number
 from veilcount_shared.mechanisms import (
@@ -36,6 +38,14 @@ from ..aggregator.exact_rows import rows_of
 
 ONE = Fraction(1)
 DELTA = Fraction(1, 10**6)
+
+
+def contrasted(
+    collection: Collection, n: int, *, frequencies: Sequence[float] | None = None
+) -> TrustComparison:
+    quantity = kind_of(collection).quantity
+    return compare_trust_models(collection, quantity, n, frequencies=frequencies)
+
 
 # -- the noise of a design -------------------------------------------------------------------------
 
@@ -106,7 +116,7 @@ def test_a_value_nobody_has_is_the_floor() -> None:
 
 def test_a_curator_s_sum_over_a_number_s_grid_has_continuous_laplace_noise() -> None:
     """Of [0, 240] at epsilon 1, n = 1000: sqrt(2) 240 / 1000."""
-    quantity = Quantity.of_range(Number(Fraction(0), Fraction(240)), Measure.MEAN)
+    quantity = NUMBER_KINDS[Measure.MEAN].quantity_of(Number(Fraction(0), Fraction(240)))
 
     assert isclose(quantity.central(ONE, 1000, 0.95).rmse, sqrt(2) * 240 / 1000, rel_tol=1e-6)
 
@@ -117,7 +127,7 @@ def test_a_curator_s_sum_over_a_number_s_grid_has_continuous_laplace_noise() -> 
 @pytest.fixture(scope="module")
 def shown() -> TrustComparison:
     """A yes or no at epsilon 1, put to 10,000."""
-    return compare_trust_models(make_collection(), 10**4)
+    return contrasted(make_collection(), 10**4)
 
 
 def test_all_rows_share_adjacency_unit_and_one_contribution(shown: TrustComparison) -> None:
@@ -155,8 +165,7 @@ def test_the_population_s_error_is_the_second_line(shown: TrustComparison) -> No
 
 def test_observed_shares_are_named_and_have_less_sampling_error() -> None:
     predicted, observed = (
-        compare_trust_models(make_collection(), 10, frequencies=shares)
-        for shares in (None, [0.9, 0.1])
+        contrasted(make_collection(), 10, frequencies=shares) for shares in (None, [0.9, 0.1])
     )
 
     assert (predicted.basis, observed.basis) == ("predicted", "observed")
@@ -174,7 +183,7 @@ def test_raw_estimates_are_observed_as_their_nearest_share() -> None:
 
 
 def test_a_number_s_observed_spread_counts() -> None:
-    quantity = Quantity.of_range(Number(Fraction(0), Fraction(10)), Measure.MEAN)
+    quantity = NUMBER_KINDS[Measure.MEAN].quantity_of(Number(Fraction(0), Fraction(10)))
 
     assert quantity.sampling(None) == 25
     assert quantity.sampling([0, 0, 0, 0, 1, 0, 0, 0, 0]) == 0
@@ -191,7 +200,7 @@ def test_local_noise_costs_what_is_known(k: int, expected: float) -> None:
 
 
 def test_equal_error_takes_so_many_devices(shown: TrustComparison) -> None:
-    quantity = Quantity.from_collection(make_collection())
+    quantity = kind_of(make_collection()).quantity
     local, _, shuffled, central, gaussian = shown.lines
 
     assert central.devices_as_local < shuffled.devices_as_local < 10**4
@@ -207,7 +216,7 @@ def test_equal_error_takes_so_many_devices(shown: TrustComparison) -> None:
 @pytest.mark.parametrize("values", [None, list(range(500))])
 def test_gaussian_noise_is_smaller_for_many_releases(values: list[int] | None) -> None:
     """Its error grows with the root of the releases, that of Laplace noise in proportion."""
-    quantity = Quantity.from_collection(make_collection(boolean=None, values=values or [0, 1]))
+    quantity = kind_of(make_collection(boolean=None, values=values or [0, 1])).quantity
     laplace, gaussian = quantity.curator(ONE).deviation, quantity.gaussian_curator(ONE, DELTA)
     rho = gaussian.scale**-2
 
@@ -219,7 +228,7 @@ def test_gaussian_noise_is_smaller_for_many_releases(values: list[int] | None) -
 def test_ten_thousand_with_a_curator_are_forty_seven_million_without() -> None:
     """Large domains, epsilon 1."""
     large = make_collection(boolean=None, values=list(range(500)))
-    line = compare_trust_models(large, 10**4).lines[0]
+    line = contrasted(large, 10**4).lines[0]
 
     assert isclose(line.devices_as_central, 4.7e7, rel_tol=0.01)
 
@@ -242,7 +251,7 @@ def test_the_slopes_are_a_half_and_one() -> None:
     ["mean", *(pytest.param(each, marks=pytest.mark.full) for each in ("distribution", "ranges"))],
 )
 def test_numbers_are_contrasted_too(measure: str) -> None:
-    answer = compare_trust_models(
+    answer = contrasted(
         make_collection(boolean=None, range=[0, 240], measure=f'"{measure}"', epsilon=2), 1000
     )
     errors = [line.cohort.rmse for line in answer.lines]
@@ -254,7 +263,7 @@ def test_numbers_are_contrasted_too(measure: str) -> None:
 @pytest.mark.parametrize(("adjacency", "epsilon"), [("substitute", 1), ("add-remove", 2)])
 def test_a_central_collection_is_contrasted_by_substitution(adjacency: str, epsilon: int) -> None:
     central, local = (
-        compare_trust_models(make_collection(**keys), 10).lines[0].cohort
+        contrasted(make_collection(**keys), 10).lines[0].cohort
         for keys in (
             {"epsilon": None, "model": '"central"', "budget": 1, "adjacency": f'"{adjacency}"'},
             {"epsilon": epsilon},
@@ -266,7 +275,7 @@ def test_a_central_collection_is_contrasted_by_substitution(adjacency: str, epsi
 
 def test_half_of_nobody_is_refused() -> None:
     with pytest.raises(ValueError, match="at least one answer"):
-        compare_trust_models(make_collection(), 0)
+        contrasted(make_collection(), 0)
 
 
 def test_searches_find_the_least_epsilon_and_the_fewest_devices() -> None:
@@ -285,7 +294,7 @@ def test_running_totals_err_as_simulated_and_by_the_strategy_that_errs_least() -
     """Of twelve months summed Laplace noise errs least, of a year of days Gaussian noise."""
     monthly = make_collection(unit='"month"', **{"from": "2026-01-01", "until": "2027-01-01"})
     daily = make_collection(unit='"day"', **{"from": "2026-01-01", "until": "2027-01-01"})
-    few, many = (compare_trust_models(each, 10_000).over_time for each in (monthly, daily))
+    few, many = (contrasted(each, 10_000).over_time for each in (monthly, daily))
     assert few is not None
     assert many is not None
     local, laplace, gaussian = few.lines
@@ -311,4 +320,4 @@ def test_running_totals_err_as_simulated_and_by_the_strategy_that_errs_least() -
 def test_these_periods_and_numbers_have_no_running_total(changes: dict[str, str | None]) -> None:
     collection = make_collection(**{"from": "2026-01-01", "until": "2027-01-01"} | changes)
 
-    assert compare_trust_models(collection, 1000).over_time is None
+    assert contrasted(collection, 1000).over_time is None

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from fractions import Fraction
 from typing import get_args
 
 import pytest
 
-from veilcount_shared import SystemRandomSource
 from veilcount_shared.domain import Boolean, Choice, Domain, Number
 from veilcount_shared.enums import Measure, Model
 from veilcount_shared.errors import DefinitionError
 from veilcount_shared.kinds import KINDS, Price, kind_of
 from veilcount_shared.models import TRUST_MODELS
-
-from .definition_harness import parse_definition
 
 AB = Choice(("a", "b"))
 RANGE = Number(Fraction(0), Fraction(10))
@@ -52,56 +48,6 @@ def test_a_number_without_a_measure_has_no_mechanism() -> None:
 
     with pytest.raises(TypeError, match="number: no measure"):
         kind_of(RANGE, None).randomizer(price)
-
-
-#: a definition of each row, in the order of the registry
-LINES = [
-    'values = ["a", "b"]',
-    "boolean = true",
-    'boolean = true\ncross = {plan = ["free", "paid"]}',
-    "range = [0, 10]",
-    'range = [0, 10]\nmeasure = "mean"',
-    'range = [0, 10]\nmeasure = "distribution"',
-    'range = [0, 10]\nmeasure = "ranges"',
-    'features = {age = [0, 120], hours = [0, 60]}\nmeasure = "moments"',
-    'boolean = true\nmeasure = "trend"\nchanges = 3',
-    'values = "open"',
-]
-PRICES = {Model.LOCAL: "epsilon = 1", Model.CENTRAL: "budget = 1\ndelta = 0.000001"}
-ROWS = [*zip(KINDS, LINES, strict=True)]
-RANDOMIZED = [row for row in ROWS if Model.LOCAL not in KINDS[row[0]].unsupported_models]
-
-
-@pytest.mark.parametrize("model", Model)
-@pytest.mark.parametrize(("row", "lines"), ROWS)
-def test_a_kind_works_under_a_trust_model_or_is_refused_with_the_fix(
-    row: tuple[type[Domain], Measure | None], lines: str, model: Model
-) -> None:
-    definition = f'{lines}\nmodel = "{model}"\n{PRICES[model]}'
-    kind = KINDS[row]
-    if model in kind.unsupported_models:
-        key, fix = kind.unsupported_models[model]
-        with pytest.raises(DefinitionError, match=re.escape(fix)) as caught:
-            parse_definition(definition)
-
-        assert caught.value.key == key
-        return
-    collection = parse_definition(definition)
-    draw = collection.reveal if model is Model.CENTRAL else collection.randomize
-    message = draw(None, SystemRandomSource()) if collection.kind.fresh else 0
-
-    assert collection.kind is kind
-    assert collection.unpack(collection.pack(message)) == message
-
-
-@pytest.mark.parametrize(("row", "lines"), RANDOMIZED)
-def test_only_messages_that_are_drawn_once_cost_epsilon_once(
-    row: tuple[type[Domain], Measure | None], lines: str
-) -> None:
-    collection = parse_definition(f"{lines}\nepsilon = 1")
-    answers = collection.periods if KINDS[row].fresh else 1
-
-    assert answers == collection.epsilon_user == collection.priced_answers
 
 
 @pytest.mark.parametrize("model", Model)

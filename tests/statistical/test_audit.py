@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from veilcount_analysis.audit import AuditResult, audit, judge
-from veilcount_analysis.audit.audit import audit_definition
+from veilcount_analysis.kinds.registry import kind_of
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import parse_collections
 from veilcount_shared.domain import GRID
@@ -132,7 +132,7 @@ def audited(name: str, *, part: int = 1, factor: Fraction = Fraction(1)) -> Audi
     text = DEFINITION.format(keys=keys, epsilon=float(claimed * factor))
     collection = parse_collections(text, lambda _: [f"value {n}" for n in range(100_000)])["it"]
     randomness = SeededRandomSource(1)
-    return audit_definition(collection, randomness, samples=samples // part, alpha=ALPHA)
+    return kind_of(collection).audit(randomness).run(samples=samples // part, alpha=ALPHA)
 
 
 @pytest.mark.one_in(3)

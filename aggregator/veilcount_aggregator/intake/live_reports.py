@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from veilcount_analysis.series.series import Series
-from veilcount_shared.collection import Model
 from veilcount_shared.errors import MessageOutOfRange
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import encode_base64
@@ -113,7 +112,7 @@ def _reports(columns: ReportColumns) -> Iterator[tuple[int, str, bytes]]:
 def _described(columns: ReportColumns, series: Series | None, message: bytes) -> str:
     if series is None:
         return f"no definition with the fingerprint {columns.fingerprint[:DIGITS]} is loaded here"
-    if series.collection.model is Model.CENTRAL:
+    if series.collection.trust.reveals:
         return "a true value, not shown"
     try:
         return f"randomized: {series.collection.describe_message(message)}"

@@ -10,6 +10,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, structs
 
+from veilcount_analysis.kinds.registry import kind_of
 from veilcount_analysis.privacy.budget import (
     CollectionBudget,
     CrossCollectionBudget,
@@ -24,7 +25,7 @@ from veilcount_analysis.query_params import Delta, Level, QueryParams, SeriesFil
 from veilcount_analysis.releases.person_loss import PersonLoss, person_losses
 from veilcount_analysis.series.series import Series
 from veilcount_analysis.text.privacy_guarantees import counts_are_public
-from veilcount_shared.collection import Adjacency, Model
+from veilcount_shared.collection import Adjacency
 from veilcount_shared.errors import format_value
 
 from ..releases.budget_ledger import load_releases, period_accounts
@@ -111,7 +112,7 @@ def budget(snapshot: Snapshot, name: str, query: BudgetQuery) -> BudgetResult:
 
 def _released(snapshot: Snapshot, app: str) -> list[PersonLossView]:
     named = [
-        [each for each in series if each.collection.model is Model.CENTRAL]
+        [each for each in series if each.collection.trust.releases]
         for series in snapshot.catalog.by_name.values()
     ]
     spent = {
@@ -201,4 +202,5 @@ def _shown_bars(spent: SpendHistogram | None) -> str:
 
 @lru_cache(maxsize=64)  # a table for a number takes a second of exact comparisons
 def _levels(series: Series, n: int, level: float) -> UnitComparison:
-    return levels(series.collection, n, level=level)
+    quantity = kind_of(series.collection).quantity
+    return levels(series.collection, quantity, n, level=level)

@@ -128,4 +128,5 @@ def _contrasted(
     level: float,
     delta: Fraction,
 ) -> TrustComparison:
-    return contrasted(collection, n, frequencies=frequencies, level=level, delta=delta)
+    quantity = kind_of(collection).quantity
+    return contrasted(collection, quantity, n, frequencies=frequencies, level=level, delta=delta)

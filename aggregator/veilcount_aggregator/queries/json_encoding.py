@@ -9,6 +9,7 @@ import msgspec
 
 from veilcount_analysis.text.number_format import decimal
 
+from ..errors import StoreUnavailable
 from .api_types import DECIMAL
 
 T = TypeVar("T")
@@ -25,8 +26,12 @@ def plain(answer: object) -> Any:
 
 
 def decoded(document: object, kind: type[T]) -> T:
-    """Return a result from its JSON-compatible dicts and lists."""
-    return msgspec.convert(document, kind, dec_hook=_from_json)
+    """Return a result from its JSON-compatible dicts and lists, as a server of this release sends."""
+    try:
+        return msgspec.convert(document, kind, dec_hook=_from_json)
+    except msgspec.ValidationError as error:
+        why = f"the server's response is not one of this release: {error}"
+        raise StoreUnavailable(why) from error
 
 
 def schema_of(kind: type) -> dict[str, Any]:

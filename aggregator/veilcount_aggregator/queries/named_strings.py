@@ -23,7 +23,6 @@ from veilcount_analysis.releases.noise import noise_distribution
 from veilcount_analysis.releases.query import count_interval
 from veilcount_analysis.releases.query_types.strings_query import StringsQuery
 from veilcount_shared import Collection
-from veilcount_shared.domain import HALVES, OpenStrings
 
 from .api_types import Count
 
@@ -52,7 +51,7 @@ def release_candidates(
     """Return the candidates of a release's request, or refuse them; None: it has none."""
     if not words:
         return None
-    if query != StringsQuery.kind or not isinstance(collection.domain, OpenStrings):
+    if query != StringsQuery.kind or not collection.true_cells.hash_parts:
         fix = 'only of a "strings" release of a collection with values = "open": remove it'
         raise QueryError("candidates", list(words[:NAMED]), fix)
     return candidates_of(open_domain(collection), words)
@@ -91,7 +90,7 @@ def _released(collection: Collection, release: Release) -> Counts:
     counts = np.zeros(collection.inputs, np.int64)
     places, figures = release.noised[0][::2], release.noised[0][1::2]
     counts[list(places)] = figures
-    return counts.reshape(HALVES, -1)
+    return counts.reshape(collection.true_cells.hash_parts, -1)
 
 
 def _left(half: Counts, named: Counts) -> int:

@@ -18,7 +18,7 @@ from veilcount_analysis.releases import Release
 from veilcount_analysis.series.series import Series
 from veilcount_analysis.text.number_format import decimal
 from veilcount_shared import Collection
-from veilcount_shared.collection import Adjacency, Model
+from veilcount_shared.collection import Adjacency
 
 from ..releases.budget_ledger import load_releases
 from .estimate import estimate
@@ -70,7 +70,7 @@ def compare_pair(snapshot: Snapshot, series: Series, level: float) -> PairedComp
     other = _other(snapshot, series)
     if other is None:
         return None
-    pair = (series, other) if series.collection.model is Model.LOCAL else (other, series)
+    pair = (other, series) if series.collection.trust.releases else (series, other)
     return _view(snapshot, *pair, level)
 
 

@@ -9,7 +9,6 @@ from difflib import get_close_matches
 
 from veilcount_analysis.errors import QueryError
 from veilcount_analysis.series.series import Series
-from veilcount_shared.collection import Model
 from veilcount_shared.errors import VeilcountError, format_value
 
 from ..records.definitions import Catalog
@@ -54,7 +53,7 @@ class Snapshot:
         """
         everyone = self.named(name)
         query = [series_by_fingerprint(everyone, each) for each in fingerprints] or list(everyone)
-        found = [each for each in query if each.collection.model is Model.LOCAL]
+        found = [each for each in query if not each.collection.trust.releases]
         if not found or (fingerprints and len(found) < len(query)):
             raise QueryError("collection", name, RELEASES.replace("{name}", name))
         return [each for each in everyone if each in found]

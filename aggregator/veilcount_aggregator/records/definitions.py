@@ -126,6 +126,11 @@ class Catalog:
     series: Mapping[str, Series]
     by_name: Mapping[str, tuple[Series, ...]]
 
+    @property
+    def releases(self) -> bool:
+        """Whether figures of a series leave as releases."""
+        return any(series.collection.trust.releases for series in self.series.values())
+
     @classmethod
     def build(cls, parsed: Mapping[str, Iterable[Series]], closed: Container[str]) -> Catalog:
         """Return the catalog of parsed sources, by record key, and of closed fingerprints."""

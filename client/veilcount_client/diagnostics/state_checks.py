@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 from veilcount_shared import Collection
-from veilcount_shared.collection import Model, Takes
+from veilcount_shared.collection import Takes
 from veilcount_shared.epsilon import EPSILON_GRAIN
 from veilcount_shared.verdict import Verdict
 
@@ -199,7 +199,7 @@ def _kept_values(state: ClientState, collections: Collections) -> Iterator[str]:
 
 
 def _waits_in_memory(collection: Collection) -> bool:
-    is_first = collection.takes is Takes.FIRST and collection.model is not Model.CENTRAL
+    is_first = collection.takes is Takes.FIRST and not collection.trust.reveals
     return not (is_first or collection.held_on_device)
 
 

@@ -14,7 +14,7 @@ from hashlib import sha256
 from html import escape
 
 from veilcount_shared import Collection
-from veilcount_shared.collection import Linkage, Model
+from veilcount_shared.collection import Linkage
 
 from ..client import Client, Respondent
 from ..recording import receipt_html
@@ -201,7 +201,7 @@ class PrivacyPages:
             each
             for name, each in client.collections.items()
             if name not in client.reservation.refused
-            and (each.model is Model.LOCAL or client.settings.trust_curator)
+            and (not each.trust.reveals or client.settings.trust_curator)
         ]
 
     def _link(self, address: str, key: str) -> str:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from veilcount_shared import Collection, RandomSource, periods, schedule
-from veilcount_shared.collection import Model, Presence
+from veilcount_shared.collection import Presence
 from veilcount_shared.report import Report
 
 from ..state import (
@@ -132,7 +132,7 @@ class AnswerDrawer:
         first_day, end_day = periods.calendar_range(
             collection.unit, collection.start, collection.until, period
         )
-        is_true = collection.model is Model.CENTRAL
+        is_true = collection.trust.reveals
         draw = ReportDraw(
             person=person.key,
             lineage=claim.lineage,
@@ -164,7 +164,7 @@ class AnswerDrawer:
         if answer.collection.presence is Presence.HIDDEN:
             leaves = answer.instants[number] + answer_times.MINUTE * (1 + share)
             return leaves, leaves
-        in_memory = answer.collection.model is Model.CENTRAL
+        in_memory = answer.collection.trust.reveals
         in_memory = in_memory and not answer.collection.held_on_device
         longest = min(self.jitter, memory_outbox.JITTER) if in_memory else self.jitter
         return answer.at, answer.at + longest * share
@@ -172,9 +172,7 @@ class AnswerDrawer:
     def _message(self, answer: PersonAnswer) -> int:
         if answer.absent:
             return answer.collection.randomize_absent(self.randomness)
-        if answer.collection.model is Model.CENTRAL:
-            return answer.collection.reveal(answer.value, self.randomness)
-        return answer.collection.randomize(answer.value, self.randomness)
+        return answer.collection.message(answer.value, self.randomness)
 
 
 def _next_answer(used: tuple[int, int], answer: PersonAnswer) -> int | None:

@@ -12,7 +12,7 @@ from datetime import date
 from enum import StrEnum
 
 from veilcount_shared import Collection, schedule
-from veilcount_shared.collection import Model
+from veilcount_shared.enums import Waiting
 
 from ..clock import instant
 from ..state import HeldValue
@@ -73,9 +73,10 @@ class KeptValue:
 
 def kind_on_device(collection: Collection) -> KeptKind:
     """Classify the value that the state keeps of a collection."""
-    if collection.is_trend:
+    if collection.waiting is Waiting.TREND:
         return KeptKind.STATE
-    return KeptKind.VISIT if collection.is_retention else _kind_in_memory(collection)
+    is_visit = collection.waiting is Waiting.RETURNING
+    return KeptKind.VISIT if is_visit else _kind_in_memory(collection)
 
 
 def kept_values(recorder: Recorder, person: bytes, collection: Collection) -> Iterator[KeptValue]:
@@ -107,4 +108,4 @@ def _in_memory(collection: Collection, period: int, until: date) -> KeptValue:
 
 
 def _kind_in_memory(collection: Collection) -> KeptKind:
-    return KeptKind.TRUE_VALUE if collection.model is Model.CENTRAL else KeptKind.ANSWER
+    return KeptKind.TRUE_VALUE if collection.waiting is Waiting.TRUE else KeptKind.ANSWER

@@ -10,7 +10,6 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from veilcount_shared import Collection
-from veilcount_shared.collection import Model
 from veilcount_shared.composition import guessing_probability
 from veilcount_shared.epsilon import EPSILON_GRAIN
 from veilcount_shared.errors import format_value
@@ -234,7 +233,7 @@ def _guesses(
 
     Of an unchanging answer; the plain sum of epsilon bounds what several forms reveal together.
     """
-    if collection.model is Model.CENTRAL:
+    if collection.trust.reveals:
         return None, None  # the curator sees the true value
     one = distinguishing_probability(collection)
     if not spent:
@@ -261,7 +260,7 @@ def example(collection: Collection) -> ReportExample:
 def _entry_report(
     collection: Collection, definition: KnownDefinition, sent: SentReport
 ) -> dict[str, Any]:
-    is_true = collection.model is Model.CENTRAL
+    is_true = collection.trust.reveals
     is_wiped = is_true and sent.status != WAITING  # what the state has in its place is no message
     answer = "" if is_true else collection.describe_message(sent.report.message)
     return {

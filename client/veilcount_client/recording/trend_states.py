@@ -13,7 +13,6 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 
 from veilcount_shared import Collection, schedule
-from veilcount_shared.mechanisms import TrendMechanism
 
 from ..state import DrawOutcome, HeldChange, HeldValue, PersonState, ReportDraw
 from ..state.losses import Loss
@@ -57,13 +56,7 @@ def _end(person: PersonState, collection: Collection, period: int) -> int | None
     if period >= collection.periods:
         return None
     level = schedule.draw_trend(person.secret, collection).level
-    return _mechanism(collection).last_period(level, period)
-
-
-def _mechanism(collection: Collection) -> TrendMechanism:
-    mechanism = collection.mechanism
-    assert isinstance(mechanism, TrendMechanism), "of trends alone"  # noqa: S101 - narrows the type
-    return mechanism
+    return schedule.trend_mechanism(collection).last_period(level, period)
 
 
 class TrendStates:
@@ -132,7 +125,9 @@ class TrendStates:
         state = replace(
             schedule.draw_trend(person.secret, collection), used=kept.used, initial=kept.initial
         )
-        message, after = _mechanism(collection).report(state, kept.value, self._drawer.randomness)
+        message, after = schedule.trend_mechanism(collection).report(
+            state, kept.value, self._drawer.randomness
+        )
         answer = PersonAnswer(person, collection, held.period, 0, kept.value, held.at)
         draw, _ = self._drawer.draw(answer, 0, message)
         cost = 0 if kept.paid else micro(collection.unit_epsilon)
@@ -172,7 +167,7 @@ class TrendStates:
         """Return the state of a person of whom none is held: false."""
         series = collection.fingerprint
         begun = self._state.used(person.key, series)[0] >= 0
-        lost = KeptState(0, used=_mechanism(collection).changes, paid=True)
+        lost = KeptState(0, used=schedule.trend_mechanism(collection).changes, paid=True)
         state = lost if begun else KeptState(0)
         due = instants(person, collection, period)[0]
         return HeldValue(person.key, series, period, 0, state.encode(), now, due)

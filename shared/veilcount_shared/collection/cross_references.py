@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ..enums import Model, Takes
+from ..enums import Takes
 from ..errors import DefinitionError
 from .definition import Collection
 
@@ -72,10 +72,10 @@ def _check_twins(local: Collection, collections: Collections) -> None:
     name = local.twin
     if name is None:
         return
-    if local.model is not Model.LOCAL:
+    if local.trust.reveals:
         raise DefinitionError("twin", name, "name the twin on the local collection only")
     central = collections.get(name)
-    if central is None or central.model is not Model.CENTRAL:
+    if central is None or not central.trust.reveals:
         raise DefinitionError("twin", name, "name a central collection of this file")
     first = next(other for other in collections.values() if other.twin == name)
     if first is not local:

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from ..definition_record import Definition
-from ..enums import Linkage, Presence
+from ..enums import Linkage, Presence, Takes, Waiting
 from ..errors import (
     MessageOutOfRange,
     TrustModelError,
@@ -17,7 +17,7 @@ from ..errors import (
     format_types,
     format_value,
 )
-from ..kinds import DeviceKind, Price, kind_of
+from ..kinds import DeviceKind, Price, TrueCells, kind_of
 from ..mechanisms import Identity, Mechanism, Randomizer
 from ..models import TRUST_MODELS, TrustModel
 from ..periods import Unit
@@ -63,6 +63,17 @@ class Collection(Definition):
         """Whether a person's reports over time belong together, at one epsilon for all."""
         return not self.kind.fresh
 
+    @property
+    def waiting(self) -> Waiting | None:
+        """What waits on the device; None: a report is made as soon as something is recorded."""
+        if self.trust.reveals:
+            return Waiting.TRUE
+        if self.is_trend:
+            return Waiting.TREND
+        if self.is_retention:
+            return Waiting.RETURNING
+        return None if self.takes is Takes.FIRST else Waiting.RUNNING
+
     # -- the mechanism -------------------------------------------------------------------------
 
     @cached_property
@@ -86,6 +97,14 @@ class Collection(Definition):
         if self.trust.reveals:
             raise TrustModelError(self.name, "the model is central: use reveal()")
         return self.kind.randomizer(self.price)
+
+    @cached_property
+    def true_cells(self) -> TrueCells:
+        """The counters of a trusted curator; raises for a kind that has none."""
+        cells = self.kind.true_cells(self.domain)
+        if cells is None:
+            raise TrustModelError(self.name, f"a curator has no counters of {self.kind.name}")
+        return cells
 
     @property
     def price(self) -> Price[Any]:
@@ -130,8 +149,12 @@ class Collection(Definition):
         if not self.trust.reveals:
             raise TrustModelError(self.name, "the model is local: use randomize()")
         point = self.domain.input(value, randomness)
-        cell = self.kind.true_cells(self.domain).cell(point, randomness)
-        return Identity(self.inputs).reveal(cell)
+        return Identity(self.inputs).reveal(self.true_cells.cell(point, randomness))
+
+    def message(self, value: object, randomness: RandomSource) -> int:
+        """Return the message of a value, randomized unless the model reveals it."""
+        report = self.reveal if self.trust.reveals else self.randomize
+        return report(value, randomness)
 
     def pack(self, message: int) -> bytes:
         """Return the message at its fixed width, the highest byte first."""

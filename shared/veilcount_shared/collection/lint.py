@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from ..domain import Cross
-from ..enums import Held, Takes
+from ..enums import Held, Takes, Waiting
 from .definition import Collection
 
 HIGH_EPSILON = Fraction(10)
@@ -62,10 +61,9 @@ def _check_precision(collection: Collection, answers: int) -> Iterator[Remark]:
 
 
 def _check_identifying_names(collection: Collection) -> Iterator[Remark]:
-    attributes = collection.domain.attributes if isinstance(collection.domain, Cross) else ()
     for key, name in [
         ("name", collection.name),
-        *(("cross", name) for name, _ in attributes),
+        *(("cross", name) for name in collection.domain.declaration().get("cross", ())),
         *(("segments", name) for name, _ in collection.segments),
     ]:
         words = re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower()
@@ -90,22 +88,22 @@ def _explain_held_values(collection: Collection) -> Iterator[Remark]:
 
 
 _ON_DISK = "kept on the device's disk, readable by the app's user only, until"
+_STATES = {
+    Waiting.TREND: "the state",
+    Waiting.RETURNING: "the last period that the person was there",
+}
 
 
 def describe_held(collection: Collection) -> str:
     """Return the meaning in one sentence; empty where values are randomized at once."""
-    running, central = collection.takes is not Takes.FIRST, collection.trust.reveals
-    if not (running or central):
+    running, waiting = collection.takes is not Takes.FIRST, collection.waiting
+    if waiting is None:
         return ""
-    if collection.is_retention:
-        return (
-            f"the last period that the person was there is {_ON_DISK} it is forgotten or withdrawn"
-        )
-    if collection.is_trend:
-        return f"the state is {_ON_DISK} it is forgotten or withdrawn"
+    if waiting in _STATES:
+        return f"{_STATES[waiting]} is {_ON_DISK} it is forgotten or withdrawn"
     value = "running value" if running else "true value"
     if collection.held_on_device:
-        end = "delivered" if central else "frozen"
+        end = "delivered" if waiting is Waiting.TRUE else "frozen"
         return f"the {value} is {_ON_DISK} it is {end}, forgotten or withdrawn"
     lost = f"the {value} is in memory only, and lost with the process if it is killed"
     if not running:

@@ -26,7 +26,7 @@ class Boolean(SingleValue):
         return 2
 
     @property
-    def labels(self) -> tuple[bool, ...]:
+    def labels(self) -> tuple[bool, bool]:
         """Return the values in input order."""
         return (False, True)
 
@@ -38,6 +38,15 @@ class Boolean(SingleValue):
     def canonical(self) -> dict[str, Any]:
         """Return the fingerprinted fields."""
         return {"type": "boolean"}
+
+    def declaration(self) -> dict[str, Any]:
+        """Return the keys of a definition that declare it."""
+        return {"boolean": True}
+
+    @property
+    def extremes(self) -> tuple[object, object]:
+        """Return two values that are as far apart as any."""
+        return self.labels
 
     def answers(self) -> Answers:
         """Yield the statements of what may be answered."""
@@ -87,6 +96,16 @@ class Choice(SingleValue):
     def canonical(self) -> dict[str, Any]:
         """Return the fingerprinted fields."""
         return {"type": "choice", "values": list(self.values), "other": self.other}
+
+    def declaration(self) -> dict[str, Any]:
+        """Return the keys of a definition that declare it."""
+        other = {} if self.other is None else {"other": self.other}
+        return {"values": list(self.values)} | other
+
+    @property
+    def extremes(self) -> tuple[object, object]:
+        """Return the first and the last label."""
+        return self.labels[0], self.labels[-1]
 
     def answers(self) -> Answers:
         """Yield the statements of what may be answered: the labels, unless they are many."""
@@ -170,6 +189,17 @@ class Cross:
         """Return the fingerprinted fields."""
         attributes = [[name, list(choice.values)] for name, choice in self.attributes]
         return {"type": "cross", "answer": self.answer.canonical(), "attributes": attributes}
+
+    def declaration(self) -> dict[str, Any]:
+        """Return the keys of a definition that declare it."""
+        attributes = {name: list(choice.values) for name, choice in self.attributes}
+        return self.answer.declaration() | {"cross": attributes}
+
+    @property
+    def extremes(self) -> tuple[object, object]:
+        """Return the first and the last combination."""
+        first, last = zip(*(part.extremes for part in self.parts), strict=True)
+        return first, last
 
     def answers(self) -> Answers:
         """Yield the statements of the answer and of the attributes."""

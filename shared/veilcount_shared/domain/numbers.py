@@ -58,6 +58,15 @@ class Number(SingleValue):
             "high": format_fraction(self.high),
         }
 
+    def declaration(self) -> dict[str, Any]:
+        """Return the keys of a definition that declare it."""
+        return {"range": [self.low, self.high]}
+
+    @property
+    def extremes(self) -> tuple[object, object]:
+        """Return the bounds."""
+        return self.low, self.high
+
     def answers(self) -> Answers:
         """Yield the statement of the bounds."""
         low, high = self._bounds
@@ -133,6 +142,15 @@ class Features(SingleValue):
         """Return the fingerprinted fields."""
         features = [[name, number.canonical()] for name, number in self.features]
         return {"type": "features", "features": features}
+
+    def declaration(self) -> dict[str, Any]:
+        """Return the keys of a definition that declare it."""
+        return {"features": {name: [number.low, number.high] for name, number in self.features}}
+
+    @property
+    def extremes(self) -> tuple[object, object]:
+        """Return the lower bounds, and the upper ones."""
+        return dict.fromkeys(self.names, -math.inf), dict.fromkeys(self.names, math.inf)
 
     def answers(self) -> Answers:
         """Yield the statement of all features and their bounds."""

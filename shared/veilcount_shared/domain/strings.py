@@ -6,7 +6,7 @@ import hashlib
 import unicodedata
 from dataclasses import dataclass
 from string import ascii_lowercase, ascii_uppercase
-from typing import Any
+from typing import Any, cast
 
 from ..randomness import RandomSource
 from .interface import Answers, SingleValue
@@ -84,6 +84,15 @@ class OpenStrings(SingleValue):
         fields = {"type": "open", "salt": self.salt, "bucket_bits": self.bucket_bits}
         return fields | ({"prefixes": list(self.prefixes)} if self.prefixes else {})
 
+    def declaration(self) -> dict[str, Any]:
+        """Return the keys of a definition that declare it."""
+        return {"values": "open"} | ({"discover": True} if self.prefixes else {})
+
+    @property
+    def extremes(self) -> tuple[object, object]:
+        """Return two strings: any two share no bucket but by chance."""
+        return "a", "b"
+
     def answers(self) -> Answers:
         """Yield the statement of what becomes of a text."""
         key = "answers_discover" if self.prefixes else "answers_open"
@@ -99,9 +108,9 @@ def normalized(value: object) -> str | None:
 
     None: no string, an empty one, one of more than 200 characters or with hidden ones.
     """
-    if not isinstance(value, str):
+    if not issubclass(type(value), str):  # isinstance would run the value's own code
         return None
-    text = str.strip(value)
+    text = str.strip(cast("str", value))
     plain = text.isascii() and text.isprintable()
     if not plain:
         text = unicodedata.normalize("NFC", text)

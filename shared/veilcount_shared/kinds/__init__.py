@@ -20,6 +20,7 @@ from .numbers import DistributionKind, MeanKind, NumberKind, RangesKind
 from .strings import OPEN, StringKind
 from .toml_values import Table
 from .trend import TrendKind
+from .true_cells import CellLabel as CellLabel
 from .true_cells import TrueCells as TrueCells
 from .values import BooleanKind, ValueKind
 

@@ -17,7 +17,7 @@ from ..domain import Domain
 from ..enums import Model, Takes
 from ..mechanisms import Randomizer
 from .toml_values import Table
-from .true_cells import Labelled, TrueCells
+from .true_cells import TrueCells
 
 D = TypeVar("D", bound=Domain)
 ReadValues = Callable[[str], Iterable[str]]
@@ -75,9 +75,9 @@ class DeviceKind(ABC, Generic[D]):
         """Return the number of inputs of a local mechanism, without that of `absent`."""
         return domain.size
 
-    def true_cells(self, domain: D) -> TrueCells:
-        """Return the counters of a trusted curator: by default one an input."""
-        return Labelled(domain.size)
+    def true_cells(self, domain: D) -> TrueCells | None:  # noqa: ARG002 - by kind
+        """Return the counters of a trusted curator; by default none: a curator has no query."""
+        return None
 
     @abstractmethod
     def randomizer(self, price: Price[D]) -> Randomizer:

@@ -44,9 +44,9 @@ class NumberKind(DeviceKind[Number]):
 
     def inputs(self, domain: Number) -> int:
         """Return the number of integers, which a curator's counters are compared by."""
-        return self.true_cells(domain).size
+        return Grid(domain).size
 
-    def true_cells(self, domain: Number) -> Grid:
+    def true_cells(self, domain: Number) -> Grid | None:
         """Return a counter for each integer."""
         return Grid(domain)
 
@@ -62,6 +62,9 @@ class MeasuredKind(NumberKind):
     unsupported_models: ClassVar[Mapping[Model, tuple[str, str]]] = {
         Model.CENTRAL: ("measure", measure_fix)
     }
+
+    def true_cells(self, domain: Number) -> None:
+        """Return none: a curator is asked for a measure later."""
 
 
 class MeanKind(MeasuredKind):

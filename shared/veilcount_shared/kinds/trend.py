@@ -12,7 +12,8 @@ from ..errors import DefinitionError
 from ..mechanisms import TrendMechanism
 from ..periods import Unit
 from .kind import Price
-from .values import BooleanKind, Listed
+from .true_cells import Listed
+from .values import BooleanKind
 
 CHANGES = range(1, 64, 2)
 #: what the key of a definition must be, and the fix
@@ -56,6 +57,9 @@ class TrendKind(BooleanKind):
         if definition.changes not in CHANGES:
             fix = f"give how often it changes at most: odd, {CHANGES[0]} to {CHANGES[-1]}"
             raise DefinitionError("changes", definition.changes, fix)
+
+    def true_cells(self, domain: Listed) -> None:
+        """Return none: a curator's running totals are of a boolean without a measure."""
 
     def randomizer(self, price: Price[Listed]) -> TrendMechanism:
         """Return the mechanism of so many periods and changes."""

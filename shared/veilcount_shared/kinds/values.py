@@ -12,8 +12,8 @@ from ..mechanisms import Randomizer, select_mechanism
 from .kind import DeviceKind, Price, TableContext
 from .margins import share_margin
 from .toml_values import Table, read_labels, read_named, read_text
+from .true_cells import Labelled, Listed, TrueCells, YesOrNo
 
-Listed = Boolean | Choice | Cross
 _MEANINGLESS = "has no meaning for a {key}: remove it"
 
 
@@ -44,6 +44,10 @@ class ValueKind(DeviceKind[Listed]):
         """Select the mechanism by the number of inputs."""
         return select_mechanism(price.inputs, price.epsilon).mechanism
 
+    def true_cells(self, domain: Listed) -> TrueCells | None:
+        """Return a counter for each value."""
+        return Labelled(domain)
+
     def precision_advice(self, price: Price[Listed], answers: int) -> str:
         """Compare the margin with the average share of a value."""
         margin = share_margin(select_mechanism(price.inputs, price.epsilon).mechanism, answers)
@@ -62,6 +66,10 @@ class BooleanKind(ValueKind):
     declared_by = ("boolean",)
     keys: ClassVar[Mapping[str, str]] = {"cross": _MEANINGLESS}
     takes = frozenset({Takes.FIRST, Takes.LAST, Takes.ANY, Takes.RETURNING})
+
+    def true_cells(self, domain: Listed) -> TrueCells | None:
+        """Return a counter for no, and one for yes."""
+        return YesOrNo(domain)
 
     def _parse_answer(self, table: Table, context: TableContext) -> Boolean:  # noqa: ARG002 - of a list
         if table["boolean"] is not True:

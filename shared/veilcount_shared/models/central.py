@@ -22,12 +22,14 @@ class Central(TrustModel):
     """Devices reveal, and the curator pays from a budget for each period."""
 
     price_key = "budget"
-    reveals = True
+    reveals = releases = True
     defaults: ClassVar[Mapping[str, object]] = {"adjacency": Adjacency.ADD_REMOVE}
 
     def inputs(self, kind: DeviceKind[Any], domain: Domain) -> int:
         """Return the number of counters of true values."""
-        return kind.true_cells(domain).size
+        cells = kind.true_cells(domain)
+        assert cells is not None, "unsupported_models"  # noqa: S101 - narrows the type
+        return cells.size
 
     def mechanism(self, kind: DeviceKind[Any], price: Price[Any]) -> Identity:  # noqa: ARG002 - of randomizers
         """Return the identity: the cell of the true value."""

@@ -16,7 +16,7 @@ class Local(TrustModel):
     """Devices randomize, and pay epsilon for each answer."""
 
     price_key = "epsilon"
-    reveals = False
+    reveals = releases = False
 
     def inputs(self, kind: DeviceKind[Any], domain: Domain) -> int:
         """Return the number of inputs of the randomizer."""

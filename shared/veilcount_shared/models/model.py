@@ -16,8 +16,8 @@ class TrustModel(ABC):
     """One trust model; without state."""
 
     price_key: ClassVar[str]  # of the definition
-    #: whether messages hold true values: these wait on the device, and a curator adds the noise
-    reveals: ClassVar[bool]
+    reveals: ClassVar[bool]  # messages hold true values, which wait on the device
+    releases: ClassVar[bool]  # figures leave as a curator's releases, paid from a budget
     defaults: ClassVar[Mapping[str, object]] = {}  # of other fields
 
     @abstractmethod

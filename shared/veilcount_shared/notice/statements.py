@@ -254,22 +254,10 @@ def _kept(collection: Collection) -> Iterator[Statement]:
     yield _state("row_campaign" if is_linked else "row_period", days=Count(days))
     if collection.linkage is Linkage.TOKEN:
         yield _state("issuer_record")
-    value = _waiting_value(collection)
-    if value:
-        yield _state(f"waits_{value}")
+    if collection.waiting:
+        yield _state(f"waits_{collection.waiting}")
         yield _state("held_device" if collection.held_on_device else "held_process")
     yield _state("late", late=Count(collection.late))
-
-
-def _waiting_value(collection: Collection) -> str:
-    """Return what waits until a report is made from it or a curator has it; "" if nothing does."""
-    if collection.trust.reveals:
-        return "true"
-    if collection.is_trend:
-        return "trend"
-    if collection.is_retention:
-        return "returning"
-    return "" if collection.takes is Takes.FIRST else "running"
 
 
 def _withdrawal(collection: Collection) -> Iterator[Statement]:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from veilcount_aggregator import queries
+from veilcount_analysis.kinds.registry import kind_of
 from veilcount_analysis.privacy.trust_models import compare_trust_models as contrasted
 from veilcount_analysis.text.number_format import decimal
 from veilcount_shared.periods import Unit
@@ -109,7 +110,8 @@ def test_errors_are_for_a_number_of_persons_of_a_stated_source(
 def test_a_contrast_is_observed_where_there_are_answers(stocked: Deployment) -> None:
     """Of the fullest period: there each person answers once."""
     (series,) = contrast(stocked, "theme").series
-    expected = contrasted(stocked.series("theme").collection, 8000)
+    theme = stocked.series("theme").collection
+    expected = contrasted(theme, kind_of(theme).quantity, 8000)
 
     assert (series.first, series.last) == (date(2026, 11, 1), date(2026, 11, 30))
     assert (series.contrast.n, series.contrast.basis) == (8000, "observed")

@@ -10,20 +10,12 @@ runs this.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from math import inf
-
-from veilcount_shared import Collection, RandomSource
-from veilcount_shared.collection import Model
-from veilcount_shared.domain import Cross, Features, Number, OpenStrings
-from veilcount_shared.mechanisms import TrendMechanism
 
 from ..estimation import clopper_pearson
-from ..mechanisms import handler_of
-from .events import MessageFeature, MessageTable, ValueSupport, grids
+from .events import MessageFeature, MessageTable, grids
 from .search import MessagePair, most_revealing
-from .trend_histories import campaign_emitter, history_pair
 
 CLAIM_MAX = 4.0  # beyond, the rare side of an event is too rare for samples that one can afford
 
@@ -121,84 +113,3 @@ def _check(claimed: float, samples: int, alpha: float) -> None:
 def _shares(more: int, less: int, trials: int, *, swapped: bool) -> str:
     likely, unlikely = ("second", "first") if swapped else ("first", "second")
     return f"{more:,} of {trials:,} from the {likely} value, {less:,} from the {unlikely}"
-
-
-ABSENT = object()  # no value at all: what a hidden presence is distinguished from
-
-
-def unaudited_reason(collection: Collection) -> str:
-    """Return why a definition cannot be audited; nothing, where it can."""
-    if collection.model is Model.CENTRAL:
-        return "sends true values, to a trusted curator"
-    if collection.unit_epsilon > CLAIM_MAX:
-        return f"beyond epsilon {CLAIM_MAX:g} samples that one can afford show nothing"
-    return ""
-
-
-def audit_definition(
-    collection: Collection, randomness: RandomSource, *, samples: int, alpha: float
-) -> AuditResult:
-    """Audit what a device sends for the two values that are easiest to distinguish.
-
-    Of values any two are as good as any other; of a number its ends; of a hidden presence, a value
-    and none; of a trend, two histories.
-    """
-    mechanism = collection.mechanism
-    if isinstance(mechanism, TrendMechanism):
-        pair: tuple[object, object] = history_pair(mechanism)
-        emit, features = campaign_emitter(mechanism, randomness), []
-    else:
-        pair, emit = _pair(collection), _emitter(collection, randomness)
-        features = [] if ABSENT in pair else list(supports_of(collection, pair, randomness))
-    return audit(
-        emit,
-        pair,
-        float(collection.unit_epsilon),
-        samples=samples,
-        alpha=alpha,
-        symbol_bits=handler_of(mechanism).symbol_bits,
-        features=features,
-    )
-
-
-def _emitter(collection: Collection, randomness: RandomSource) -> Callable[[object], bytes]:
-    """Return what sends one report of a value."""
-
-    def emit(value: object) -> bytes:
-        if value is ABSENT:
-            return collection.pack(collection.randomize_absent(randomness))
-        return collection.pack(collection.randomize(value, randomness))
-
-    return emit
-
-
-def supports_of(
-    collection: Collection, values: Iterable[object], randomness: RandomSource
-) -> Iterator[ValueSupport]:
-    """Yield whether a message supports each of the values, where there are millions of messages."""
-    supports = handler_of(collection.mechanism).message_supports
-    if supports is None:
-        return
-    for value in values:
-        place = collection.domain.input(value, randomness)
-        yield ValueSupport(value, _of_bytes(supports, place))
-
-
-def _of_bytes(supports: Callable[[int, int], bool], place: int) -> Callable[[bytes], bool]:
-    return lambda packed: supports(int.from_bytes(packed, "big"), place)
-
-
-def _pair(collection: Collection) -> tuple[object, object]:
-    domain = collection.domain
-    if isinstance(domain, Number):
-        return domain.low, domain.high
-    if isinstance(domain, OpenStrings):
-        return "a", "b"
-    if isinstance(domain, Features):
-        return dict.fromkeys(domain.names, -inf), dict.fromkeys(domain.names, inf)
-    if isinstance(domain, Cross):
-        first: object = tuple(part.labels[0] for part in domain.parts)
-        last: object = tuple(part.labels[-1] for part in domain.parts)
-    else:
-        first, last = domain.labels[0], domain.labels[-1]
-    return first, ABSENT if collection.has_absent else last

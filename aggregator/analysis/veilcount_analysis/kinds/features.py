@@ -33,6 +33,7 @@ from ..estimation.poisoning import PoisoningBand
 from ..estimation.results import ESTIMANDS
 from ..mechanisms.estimates import target_of
 from ..mechanisms.moments import moments_handler
+from ..privacy.trust_models import Quantity
 from ..query_params import Parameters
 from ..simulation.correlated_numbers import FeaturesSimulation, simulate_numbers, true_moments
 from ..simulation.simulated_figures import SimulatedFigures
@@ -80,6 +81,10 @@ class FeatureMoments(SummedKind[Features]):
         "page": "features have one page",
         "looks=every": ONE_LOOK,
     }
+
+    @property
+    def quantity(self) -> Quantity:
+        return Quantity.of_features(len(self.domain.features))
 
     def check(self, query: EstimateQuery) -> None:
         super().check(query)

@@ -14,8 +14,9 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from numpy.random import Generator
 
-from veilcount_shared import Collection
+from veilcount_shared import Collection, RandomSource
 
+from ..audit.audit_case import AuditCase, report_case
 from ..errors import QueryError
 from ..estimation import LookCount, View
 from ..mechanisms import handler_of
@@ -151,9 +152,9 @@ class Kind(ABC, Generic[D, T]):
         return False, self.untested
 
     @property
+    @abstractmethod
     def quantity(self) -> Quantity:
-        """The estimated quantity, for the verdict on n: family, inputs, width."""
-        return Quantity.from_collection(self.collection)
+        """The estimated quantity, whoever adds the noise: family, inputs, width."""
 
     @property
     def line(self) -> float | None:
@@ -173,6 +174,10 @@ class Kind(ABC, Generic[D, T]):
         goal = GOAL * quantity.width if line is None else SIGNIFICANT
         of_shares = quantity.inputs is not None
         return ErrorModel(noise, quantity.sampling(None), goal, of_shares, self.figure, line)
+
+    def audit(self, randomness: RandomSource) -> AuditCase:
+        """Return what an audit of its epsilon samples; randomness is the device's."""
+        return report_case(self.collection, randomness)
 
     def simulate(self, options: Parameters, generator: Generator) -> SimulatedFigures:
         """Return the figures of a population that is drawn, with the truth."""

@@ -12,6 +12,7 @@ from numpy.random import Generator
 
 from veilcount_shared import SystemRandomSource
 from veilcount_shared.domain import Number
+from veilcount_shared.mechanisms import DistributionMechanism, MeanMechanism
 
 from ..errors import QueryError
 from ..estimation import MeanEstimate, NoReports, poisoning_band
@@ -20,6 +21,7 @@ from ..estimation.confidence_intervals import Counts, Floats
 from ..estimation.range_queries import RangeEstimator
 from ..mechanisms import estimate_number
 from ..mechanisms.estimates import estimate_mean
+from ..privacy.trust_models import Quantity
 from ..privacy.trust_models.quantity import QUARTERS
 from ..query_params import Parameters, parse_number, parse_range
 from ..simulation.local_vs_central import AnswersSimulation, compare_local_and_central
@@ -101,6 +103,15 @@ class Mean(SummedKind[Number]):
         "page": "a number has one page",
         "values": RANGES_ONLY,
     }
+
+    @classmethod
+    def quantity_of(cls, domain: Number) -> Quantity:
+        """Return what is estimated of a number between two bounds."""
+        return Quantity.of_mean(MeanMechanism.for_epsilon, domain)
+
+    @property
+    def quantity(self) -> Quantity:
+        return self.quantity_of(self.domain)
 
     @property
     def range_width(self) -> float:
@@ -204,6 +215,10 @@ class Distribution(Mean):
     def brief(self) -> MeanAlone:
         return MeanAlone(self.collection)
 
+    @classmethod
+    def quantity_of(cls, domain: Number) -> Quantity:
+        return Quantity.of_mean(DistributionMechanism.for_epsilon, domain)
+
     def frequencies(self, whole: Tally) -> tuple[float, ...] | None:
         histogram = estimate_number(self.collection, whole.counters)
         if not isinstance(histogram, BucketHistogram) or histogram.frequency is None:
@@ -222,6 +237,10 @@ class Ranges(Distribution):
     panels: ClassVar[tuple[Panel, ...]] = (MEAN, SHARES, *BANDS)
     figure = "quarters of the range"
     accepted_parameters: ClassVar[frozenset[str]] = frozenset({"view=smooth", "values"})
+
+    @classmethod
+    def quantity_of(cls, domain: Number) -> Quantity:  # noqa: ARG003 - a share has no unit
+        return Quantity.of_quarters()
 
     def shown_shares(self, buckets: Floats) -> tuple[float, ...]:
         return tuple(float(quarter.sum()) for quarter in np.split(buckets, QUARTERS))

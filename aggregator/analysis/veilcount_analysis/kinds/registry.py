@@ -17,13 +17,17 @@ from .strings import Strings
 from .trend import Trend
 from .values import Values
 
+NUMBER_KINDS: Mapping[Measure, type[Mean]] = {
+    Measure.MEAN: Mean,
+    Measure.DISTRIBUTION: Distribution,
+    Measure.RANGES: Ranges,
+}
 KINDS: Mapping[tuple[type, Measure | None], type[Kind[Any, Any]]] = {
     (Boolean, None): Values,
     (Choice, None): Values,
     (Cross, None): Values,
-    (Number, Measure.MEAN): Mean,
-    (Number, Measure.DISTRIBUTION): Distribution,
-    (Number, Measure.RANGES): Ranges,
+    (Number, None): Mean,  # of true values: the mean is what their release is planned for
+    **{(Number, measure): kind for measure, kind in NUMBER_KINDS.items()},
     (OpenStrings, None): Strings,
     (Features, Measure.MOMENTS): FeatureMoments,
     (Boolean, Measure.TREND): Trend,
@@ -47,5 +51,5 @@ check_kinds(KINDS.values())
 
 @lru_cache(maxsize=1024)
 def kind_of(collection: Collection) -> Kind[Any, Any]:
-    """Return the kind of a collection whose devices add noise; any other has no default."""
+    """Return the kind of a collection; a domain and measure in no row raise KeyError."""
     return KINDS[type(collection.domain), collection.measure](collection)

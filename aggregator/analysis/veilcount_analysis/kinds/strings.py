@@ -22,6 +22,7 @@ from ..estimation.open_strings import chance
 from ..mechanisms import estimate_shares, share_handler
 from ..mechanisms.candidate_search import MAX_CANDIDATES, Candidates, open_domain, open_handler
 from ..mechanisms.estimates import TermOptions
+from ..privacy.trust_models import Quantity
 from ..query_params import Parameters
 from ..simulation.simulated_figures import SimulatedFigures
 from ..simulation.string_search import StringsSimulation, simulate_strings
@@ -161,6 +162,10 @@ class Strings(SummedKind[OpenStrings]):
 
     def simulate(self, options: Parameters, generator: Generator) -> SimulatedFigures:
         return simulate_strings(self.collection, StringsSimulation.parse(options), generator)
+
+    @property
+    def quantity(self) -> Quantity:
+        return Quantity.of_strings(self.domain.bucket_bits, self.domain.parts)
 
     @property
     def line(self) -> float:

@@ -8,14 +8,18 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.random import Generator
 
+from veilcount_shared import RandomSource
 from veilcount_shared.domain import Boolean
 from veilcount_shared.schedule import period_end
 
+from ..audit.audit_case import AuditCase
+from ..audit.trend_histories import campaign_emitter, history_pair
 from ..estimation.confidence_intervals import Counts
 from ..estimation.estimator import IntervalTarget
 from ..estimation.results import IntervalTerms, estimate_frequencies
 from ..estimation.trend import TrendEstimator
 from ..mechanisms.trend import trend_handler
+from ..privacy.trust_models import Quantity
 from ..query_params import Parameters
 from ..simulation.changing_states import TrendSimulation, simulate_trend
 from ..simulation.simulated_figures import SimulatedFigures
@@ -67,6 +71,16 @@ class Trend(Kind[Boolean, Newest]):
 
     def unknown_values(self, words: Sequence[str]) -> tuple[str, ...]:
         return places_of(self.collection, words).unknown
+
+    @property
+    def quantity(self) -> Quantity:
+        trend = trend_handler(self.collection).mechanism
+        return Quantity.of_trend(trend.periods, trend.changes)
+
+    def audit(self, randomness: RandomSource) -> AuditCase:
+        trend = trend_handler(self.collection).mechanism
+        emit = campaign_emitter(trend, randomness)
+        return AuditCase(self.collection, history_pair(trend), emit)
 
     def check(self, query: EstimateQuery) -> None:
         super().check(query)

@@ -22,6 +22,7 @@ from ..estimation.proportions import SupportCounts
 from ..estimation.results import ESTIMANDS
 from ..mechanisms import estimate_shares, estimate_sums, poisoning_test, share_handler
 from ..mechanisms.estimates import ALL_DEVICES, ANSWERED, TermOptions
+from ..privacy.trust_models import Quantity
 from ..query_params import Parameters
 from ..simulation.local_vs_central import AnswersSimulation, compare_local_and_central
 from ..simulation.population import Population
@@ -183,6 +184,10 @@ class Values(SummedKind[Boolean | Choice | Cross]):
         if named.unknown:
             raise no_value(self.collection, word, "truth")
         return int(named.places[0])
+
+    @property
+    def quantity(self) -> Quantity:
+        return Quantity.of_values(self.collection.inputs)
 
     @property
     def line(self) -> float | None:

@@ -15,10 +15,11 @@ from ..estimation.confidence_intervals import Counts, Floats
 from ..estimation.letter_model import LetterModel
 from ..estimation.open_strings import find, part_scores
 from ..estimation.string_tree import discover
-from .handler import share_handler
+from .handler import refuse_true_values, typed_handler
 from .hashed_strings import HashedStringsHandler
 
 MAX_CANDIDATES = 1_000_000  # at a time
+LISTED = "values are listed, so there are no candidates"
 BLOCK = 1 << 14  # candidates hashed together
 
 
@@ -60,10 +61,8 @@ class Candidates:
 
 def open_handler(collection: Collection) -> HashedStringsHandler:
     """Return the handler of a collection of open strings, or refuse any other."""
-    handler = share_handler(collection)
-    if not isinstance(handler, HashedStringsHandler):
-        raise TypeError(f"{collection.name}: values are listed, so there are no candidates")
-    return handler
+    refuse_true_values(collection)
+    return typed_handler(collection, HashedStringsHandler, LISTED)
 
 
 def found_places(
@@ -129,5 +128,5 @@ class ReadBuckets:
 def open_domain(collection: Collection) -> OpenStrings:
     """Return the domain of a collection of open strings, or refuse any other."""
     if not isinstance(collection.domain, OpenStrings):
-        raise TypeError(f"{collection.name}: values are listed, so there are no candidates")
+        raise TypeError(f"{collection.name}: {LISTED}")
     return collection.domain

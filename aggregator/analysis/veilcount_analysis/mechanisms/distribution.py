@@ -26,8 +26,6 @@ from .window import WindowHandler
 class DistributionHandler(WindowHandler[DistributionMechanism]):
     """A number is the start of a window: its bucket."""
 
-    has_histogram = True
-
     def estimate(self, domain: Number, counters: Counts, terms: IntervalTerms) -> BucketHistogram:
         return estimate_distribution(
             self.mechanism, domain, counters, terms.level, target=terms.target

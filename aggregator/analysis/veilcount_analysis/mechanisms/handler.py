@@ -54,14 +54,6 @@ S = TypeVar("S", bound=TwoLevelMechanism)
 class MechanismHandler(ABC, Generic[M]):
     """What the server does with the reports of one mechanism."""
 
-    #: whether it estimates the shares of values
-    has_shares: ClassVar[bool] = False
-    #: whether it estimates the distribution of a number over buckets
-    has_histogram: ClassVar[bool] = False
-    #: whether it estimates the moments of several numbers
-    has_moments: ClassVar[bool] = False
-    #: whether it estimates a state over time
-    has_trend: ClassVar[bool] = False
     #: whether its intervals can hold at every look at growing data
     has_anytime_intervals: ClassVar[bool] = False
 
@@ -152,7 +144,6 @@ class MechanismHandler(ABC, Generic[M]):
 class ShareHandler(MechanismHandler[S]):
     """A mechanism of values: its counters give the share of each."""
 
-    has_shares = True
     has_anytime_intervals = True
     #: whether its values are listed, and not strings that nobody listed
     lists_values: ClassVar[bool] = True
@@ -236,6 +227,7 @@ class NumberHandler(MechanismHandler[M]):
 
 
 HANDLERS: dict[type, type[MechanismHandler[Any]]] = {}
+T = TypeVar("T")
 H = TypeVar("H", bound=type[MechanismHandler[Any]])
 
 
@@ -254,6 +246,14 @@ def handler_of(mechanism: object) -> MechanismHandler[Any]:
     return HANDLERS[type(mechanism)](mechanism)
 
 
+def typed_handler(collection: Collection, handler_type: type[T], problem: str) -> T:
+    """Return the handler of a collection, or refuse one of another type."""
+    handler = handler_of(collection.mechanism)
+    if not isinstance(handler, handler_type):
+        raise TypeError(f"{collection.name}: {problem}")
+    return handler
+
+
 def share_handler_of(mechanism: object) -> ShareHandler[Any]:
     """Return the handler of a mechanism of values, or refuse any other."""
     handler = handler_of(mechanism)
@@ -264,21 +264,22 @@ def share_handler_of(mechanism: object) -> ShareHandler[Any]:
 
 def share_handler(collection: Collection) -> ShareHandler[Any]:
     """Return the handler of a collection of values, or refuse any other."""
-    _refuse_true_values(collection)
+    refuse_true_values(collection)
     return share_handler_of(collection.mechanism)
 
 
 def number_handler(collection: Collection) -> tuple[NumberHandler[Any], Number]:
     """Return the handler of a collection of numbers and their range, or refuse any other."""
-    _refuse_true_values(collection)
+    refuse_true_values(collection)
     handler, domain = handler_of(collection.mechanism), collection.domain
     if not (isinstance(handler, NumberHandler) and isinstance(domain, Number)):
         raise TypeError(f"{collection.name}: values are no numbers")
     return handler, domain
 
 
-def _refuse_true_values(collection: Collection) -> None:
-    if collection.epsilon is None:
+def refuse_true_values(collection: Collection) -> None:
+    """Refuse a collection of a trusted curator."""
+    if collection.trust.reveals:
         raise TrustModelError(collection.name, "true values leave through releases alone")
 
 

@@ -17,7 +17,7 @@ from ..estimation.confidence_intervals import Counts
 from ..estimation.mean_noise import decoded_levels
 from ..estimation.moments import MomentMeans
 from ..series.packed_rows import Counters
-from .handler import MechanismHandler, handler_of, handles
+from .handler import MechanismHandler, handles, typed_handler
 from .mean import MeanHandler
 from .sampling import Ints
 
@@ -25,8 +25,6 @@ from .sampling import Ints
 @handles(Moments)
 class MomentsHandler(MechanismHandler[Moments]):
     """A device draws one moment of its numbers, and reports it as a mean."""
-
-    has_moments = True
 
     def describe(self) -> str:
         many = f"one of {len(self.mechanism.moments)} moments of {self.mechanism.features} numbers"
@@ -90,7 +88,4 @@ class MomentsHandler(MechanismHandler[Moments]):
 
 def moments_handler(collection: Collection) -> MomentsHandler:
     """Return the handler of a collection of several numbers, or refuse any other."""
-    handler = handler_of(collection.mechanism)
-    if not isinstance(handler, MomentsHandler):
-        raise TypeError(f"{collection.name}: it has no moments")
-    return handler
+    return typed_handler(collection, MomentsHandler, "it has no moments")

@@ -33,8 +33,6 @@ from .sampling import Ints, scattered
 class RangeTreeHandler(NumberHandler[RangeTree]):
     """Every device reports its number's node on a level that it draws."""
 
-    has_histogram = True
-
     def describe(self) -> str:
         tree = self.mechanism
         return f"tree: one of {len(tree.levels)} levels over {tree.inputs} buckets"

@@ -15,7 +15,7 @@ from veilcount_shared.mechanisms import TrendMechanism
 from ..estimation.confidence_intervals import Counts
 from ..estimation.trend import TrendEstimator
 from ..series.packed_rows import Counters
-from .handler import MechanismHandler, handler_of, handles
+from .handler import MechanismHandler, handles, typed_handler
 from .sampling import Ints
 
 HALF = Fraction(1, 2)
@@ -24,8 +24,6 @@ HALF = Fraction(1, 2)
 @handles(TrendMechanism)
 class TrendHandler(MechanismHandler[TrendMechanism]):
     """A report is a sign of the interval of a level that ends with its period."""
-
-    has_trend = True
 
     def describe(self) -> str:
         return f"trend: a rise or a fall, over one of {self.mechanism.levels} lengths of time"
@@ -80,7 +78,4 @@ def _last(level: int, interval: int) -> int:
 
 def trend_handler(collection: Collection) -> TrendHandler:
     """Return the handler of a trend, or refuse any other collection."""
-    handler = handler_of(collection.mechanism)
-    if not isinstance(handler, TrendHandler):
-        raise TypeError(f"{collection.name}: it is no trend")
-    return handler
+    return typed_handler(collection, TrendHandler, "it is no trend")

@@ -26,6 +26,7 @@ from veilcount_shared.periods import Unit
 
 from ..errors import QueryError
 from ..estimation.open_strings import PRICES, chance, least_share
+from ..kinds.registry import NUMBER_KINDS
 from ..mechanisms import share_handler_of
 from ..privacy.amplification import amplified, largest_local_epsilon
 from ..privacy.trust_models import ErrorEstimate, Quantity
@@ -115,7 +116,7 @@ class QuestionShape:
     def quantity(self) -> Quantity:
         """What is estimated."""
         if self.range is not None:
-            return Quantity.of_range(Number(*self.range), self.measure)
+            return NUMBER_KINDS[self.measure].quantity_of(Number(*self.range))
         if self.candidates is not None:
             return Quantity.of_strings()
         if self.features is not None:

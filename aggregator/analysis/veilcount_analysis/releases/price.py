@@ -16,7 +16,6 @@ from fractions import Fraction
 from math import ceil
 
 from veilcount_shared import Collection
-from veilcount_shared.domain import OpenStrings
 from veilcount_shared.epsilon import EPSILON_GRAIN
 
 from .noise_kinds import NoiseKind
@@ -51,7 +50,7 @@ def period_budget(collection: Collection) -> Fraction:
 def conversion_delta(collection: Collection) -> Fraction:
     """Return the delta that rho is converted with: of open strings half of the definition's."""
     delta = collection.delta or Fraction(0)
-    return delta / 2 if isinstance(collection.domain, OpenStrings) else delta
+    return delta / 2 if collection.true_cells.hash_parts else delta
 
 
 def threshold_delta(collection: Collection) -> Fraction:

@@ -16,7 +16,6 @@ from fractions import Fraction
 from functools import cached_property
 
 from veilcount_shared import Collection, periods
-from veilcount_shared.collection import Model
 from veilcount_shared.epsilon import EPSILON_GRAIN, parse_epsilon
 from veilcount_shared.errors import EpsilonError, InexactError
 from veilcount_shared.schedule import period_end, period_start
@@ -138,7 +137,7 @@ def price_query(request: Mapping[str, object], collection: Collection) -> Priced
     the first and the last day of whole periods, by default the campaign's. The cost is an exact
     number: a JSON reader must not make a float of it.
     """
-    if collection.model is not Model.CENTRAL:
+    if not collection.trust.releases:
         raise QueryError("collection", collection.name, "its model is local: read its estimate")
     unknown = sorted(set(map(str, request)) - FIELDS)
     if unknown:

@@ -14,13 +14,12 @@ from fractions import Fraction
 from typing import Any, ClassVar, Protocol
 
 from veilcount_shared import Collection
-from veilcount_shared.domain import Boolean, Choice, Cross, Features, Number, OpenStrings
+from veilcount_shared.kinds import CellLabel
 
 from ..errors import QueryError
 from ..series.packed_rows import Counters
 from .noise_kinds import DrawnNoise, NoiseKind
 
-Label = str | int | bool | tuple[str | int, ...]
 Figure = tuple[float, float, float]  # a value, and the ends of its interval
 Noised = Sequence[Sequence[int]]  # what came out of the noise, part by part
 Numbers = Sequence[int]  # that a collection's values stand for, for sums, means and conditions
@@ -145,7 +144,7 @@ class Query(ABC):
         n: the exact number of answers, if it is public.
         """
 
-    def labels(self, collection: Collection, noised: Noised) -> tuple[Label, ...]:
+    def labels(self, collection: Collection, noised: Noised) -> tuple[CellLabel, ...]:
         """Return the label of each released value."""
         del collection, noised
         return (self.kind,)
@@ -193,14 +192,6 @@ def describe_query(written: object) -> str:
     return next(text for each in QUERY_TYPES.values() if (text := each.describe(written)))
 
 
-def value_labels(collection: Collection) -> tuple[Label, ...]:
-    """Return the values of a collection, in the order of its counters."""
-    domain = collection.domain
-    if isinstance(domain, Number):
-        return tuple(range(int(domain.low), int(domain.high) + 1))
-    return tuple(domain.labels)
-
-
 def count_interval(value: int, half_width: int) -> Figure:
     """Return a count with its interval, whose ends are not below 0."""
     return value, max(0, value - half_width), max(0, value + half_width)
@@ -217,23 +208,9 @@ def ranges_from(places: Iterator[int]) -> tuple[tuple[int, int], ...]:
     return tuple((first, last) for first, last in runs)
 
 
-def numeric_values(collection: Collection) -> Numbers | None:
-    """Return the number that each input stands for, where all stand for one."""
-    match collection.domain:
-        case Boolean():
-            return (0, 1)
-        case Number(low=low, high=high):
-            return range(int(low), int(high) + 1)
-        case Choice() as choice:
-            numbers = tuple(label for label in choice.labels if isinstance(label, int))
-            return numbers if len(numbers) == choice.size else None
-        case Cross() | OpenStrings() | Features():
-            return None
-
-
 def require_summable(query: str, collection: Collection) -> Numbers:
     """Return the numbers of a collection that a sum or mean may be asked of."""
-    numbers = numeric_values(collection)
+    numbers = collection.true_cells.numbers
     if numbers is None:
         raise QueryError("query", query, f'{collection.name} is not a number: ask "histogram"')
     if max(map(abs, numbers)) > MAX_NUMBER:

@@ -13,13 +13,14 @@ from itertools import chain
 from typing import Any
 
 from veilcount_shared.epsilon import EPSILON_GRAIN
+from veilcount_shared.kinds import CellLabel
 
 from ..series.packed_rows import Counters
 from .noise import NoisyMax, calibrated_noise, noise_selector, noise_source
 from .noise_kinds import NoiseKind
 from .opendp_noise import NoiseSource, Selector
 from .priced_query import PricedQuery
-from .query import ErrorBound, Label
+from .query import ErrorBound
 
 LEVEL = 0.95
 SELECTIONS = frozenset({NoiseKind.EXPONENTIAL, NoiseKind.GUMBEL})
@@ -45,7 +46,7 @@ class Release:
     canonical: str
     written_query: Any  # as it was written first
     kind: str
-    labels: tuple[Label, ...]
+    labels: tuple[CellLabel, ...]
     values: tuple[float, ...]
     low: tuple[float, ...]
     high: tuple[float, ...]

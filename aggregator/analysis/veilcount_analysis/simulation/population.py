@@ -12,7 +12,6 @@ import numpy as np
 from numpy.random import Generator
 
 from veilcount_shared import Collection, RandomSource
-from veilcount_shared.collection import Model
 from veilcount_shared.domain import GRID, Number
 from veilcount_shared.randomness import WORDS
 
@@ -72,7 +71,7 @@ def population(
     So an unknown value is `other`, or drawn from the generator.
     """
     randomness = GeneratorRandomSource(generator)
-    enter = collection.reveal if collection.model is Model.CENTRAL else collection.domain.input
+    enter = collection.reveal if collection.trust.reveals else collection.domain.input
     inputs, devices = np.unique(
         np.fromiter((enter(value, randomness) for value in values), np.int64), return_counts=True
     )
@@ -97,7 +96,7 @@ def count_inputs(collection: Collection, held: Population | Ints, generator: Gen
 
 def check_inputs(collection: Collection, inputs: Ints) -> None:
     """Refuse places outside the domain, or points outside a number's grid."""
-    on_grid = isinstance(collection.domain, Number) and collection.model is Model.LOCAL
+    on_grid = isinstance(collection.domain, Number) and not collection.trust.reveals
     last = GRID if on_grid else collection.inputs - 1
     if len(inputs) and not 0 <= inputs.min() <= inputs.max() <= last:
         raise ValueError(f"{collection.name}: an input is a number from 0 to {last:,}")

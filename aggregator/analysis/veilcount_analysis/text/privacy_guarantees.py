@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from veilcount_shared import Collection
-from veilcount_shared.collection import Adjacency, Model
+from veilcount_shared.collection import Adjacency
 from veilcount_shared.errors import format_value
 from veilcount_shared.notice import notice
 
@@ -39,4 +39,4 @@ def promise(collection: Collection) -> list[str]:
 
 def counts_are_public(collection: Collection) -> bool:
     """Whether exact numbers of reports may be shown: of a curator's by one rule for all of it."""
-    return collection.model is Model.LOCAL or publishes_n(collection)
+    return not collection.trust.releases or publishes_n(collection)

@@ -13,8 +13,9 @@ from rich.console import Console
 from rich.progress import track
 
 from veilcount_analysis.audit import AuditResult
-from veilcount_analysis.audit.audit import audit_definition, unaudited_reason
+from veilcount_analysis.audit.audit_case import unaudited_reason
 from veilcount_analysis.audit.known_bugs import BUGS
+from veilcount_analysis.kinds.registry import kind_of
 from veilcount_analysis.text.view_parts import Part, Table
 from veilcount_shared import Collection, SystemRandomSource, load_collections
 
@@ -102,9 +103,8 @@ def _audited(collection: Collection, samples: int, alpha: Fraction) -> dict[str,
     if facts["event"]:
         return facts
     try:
-        result = audit_definition(
-            collection, SystemRandomSource(), samples=samples, alpha=float(alpha)
-        )
+        case = kind_of(collection).audit(SystemRandomSource())
+        result = case.run(samples=samples, alpha=float(alpha))
     except ValueError as error:
         raise click.BadParameter(f"{error}: give more", param_hint="--samples") from error
     return facts | {"event": result.event, "measured": result.measured, "broken": result.broken}

@@ -8,13 +8,14 @@ from typing import Any
 
 import click
 
+from veilcount_analysis.kinds.registry import kind_of
 from veilcount_analysis.mechanisms import handler_of
 from veilcount_analysis.privacy.budget import figures
 from veilcount_analysis.privacy.trust_models import ErrorEstimate, Quantity
 from veilcount_analysis.text import number_format
 from veilcount_analysis.text.view_parts import Part, Table
 from veilcount_shared import Collection, lint, load_collections
-from veilcount_shared.collection import Model, answers_by_consent, describe_answers
+from veilcount_shared.collection import answers_by_consent, describe_answers
 
 from ...queries import plain
 from ...records.counter_admission import memory_at_most
@@ -92,8 +93,8 @@ def _expected(collection: Collection, n: int) -> tuple[Quantity, ErrorEstimate]:
     A curator spends a period's whole budget on one release; who answers several times in it moves
     it by several answers.
     """
-    quantity, epsilon = Quantity.from_collection(collection), collection.unit_epsilon
-    if collection.model is Model.CENTRAL:
+    quantity, epsilon = kind_of(collection).quantity, collection.unit_epsilon
+    if collection.trust.releases:
         return quantity, quantity.central(epsilon / collection.per_period, n, LEVEL)
     return quantity, quantity.local(epsilon, n, LEVEL)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from veilcount_analysis.kinds.registry import kind_of
 from veilcount_analysis.privacy.trust_models import compare_trust_models
 from veilcount_analysis.query_params import params as declared
 from veilcount_analysis.text.view_parts import Part
@@ -77,7 +78,10 @@ def command(
             parts = _series(CONTRAST.decode(document))
         else:
             collection, n = _question(file, name, query)
-            comparison = compare_trust_models(collection, n, level=query.level, delta=query.delta)
+            quantity = kind_of(collection).quantity
+            comparison = compare_trust_models(
+                collection, quantity, n, level=query.level, delta=query.delta
+            )
             document = plain(comparison)
             parts = ContrastView.from_comparison(comparison).parts
     print_result(document, parts, as_json=as_json)

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TextIO
 
 import click
-import msgspec
 
 from veilcount_analysis.kinds.panels import Form, Panel
 from veilcount_analysis.kinds.registry import KINDS_BY_NAME
@@ -15,7 +14,7 @@ from veilcount_analysis.kinds.results import Figure
 from veilcount_analysis.text import number_format, result_pages
 from veilcount_analysis.text.result_columns import spelled
 
-from ...queries import Alert, EstimateQuery, EstimateResult, Snapshot, estimate
+from ...queries import Alert, EstimateQuery, EstimateResult, Snapshot, decoded, estimate
 from ...queries.alert import MEAN
 from ...queries.estimate_schema import RangeResult, SeriesResult
 from ...queries.export import ArrowUnavailable, Stream, stream_csv, stream_parquet
@@ -106,7 +105,7 @@ def command(
         return query_source.query(name, "estimate", parameters, compute, **source)
 
     document = _all_values(fetch, params) if form in FILES else fetch()
-    result = msgspec.convert(document, EstimateResult)
+    result = decoded(document, EstimateResult)
     if form in FILES:
         _write(result, FILES[form], output)
     elif form == JSON:

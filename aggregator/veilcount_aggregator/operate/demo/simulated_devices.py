@@ -21,7 +21,6 @@ from veilcount_analysis.mechanisms.sampling import Ints
 from veilcount_analysis.series.packed_rows import Packed
 from veilcount_analysis.simulation import simulate_messages
 from veilcount_shared import Collection, SystemRandomSource, schedule
-from veilcount_shared.collection import Model
 from veilcount_shared.domain import Number
 from veilcount_shared.report import MAX_REPORTS
 from veilcount_shared.schedule import SECRET_BYTES
@@ -102,7 +101,7 @@ class SimulatedReports:
 def _inputs(collection: Collection, values: Ints) -> Ints:
     """Return values as inputs of the mechanism: numbers as points of its grid."""
     domain = collection.domain
-    if not isinstance(domain, Number) or collection.model is Model.CENTRAL:
+    if not isinstance(domain, Number) or collection.trust.reveals:
         return values
     randomness = SystemRandomSource()  # of a number within the range, none is thrown
     numbers = range(int(domain.low), int(domain.high) + 1)

@@ -36,7 +36,7 @@ from veilcount_reader.http_client import collection_path, url_problem
 from veilcount_serving.errors import SettingsError
 from veilcount_shared.collection.loading import NOT_UTF8
 
-from ...queries import Alert, EstimateResult
+from ...queries import Alert, EstimateResult, decoded
 from ...queries.alert import MEAN
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -97,7 +97,7 @@ class RuleTable(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
         path = collection_path(self.collection, "estimate")
 
         def check(aggregator: RunningAggregator, _: float) -> RuleFinding:
-            result = msgspec.convert(aggregator.get(path, params), EstimateResult)
+            result = decoded(aggregator.get(path, params), EstimateResult)
             outcome = alert.evaluate(result)
             return RuleFinding(outcome.fires, outcome.sentence)
 

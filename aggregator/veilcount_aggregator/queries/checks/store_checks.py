@@ -20,7 +20,6 @@ from veilcount_serving.findings import (
     warn,
     wrong,
 )
-from veilcount_shared.collection import Model
 from veilcount_shared.errors import VeilcountError
 
 from ...errors import StoreUnavailable
@@ -183,8 +182,7 @@ def release_lock(stored: StoreSnapshot) -> Iterator[CheckResult]:
 
 def journal(stored: StoreSnapshot) -> Iterator[CheckResult]:
     """Check that the journal exists, is trustworthy and agrees with the store."""
-    models = {each.collection.model for each in stored.catalog.series.values()}
-    if Model.CENTRAL not in models:
+    if not stored.catalog.releases:
         yield ok("none is needed: no collection is central")
     elif stored.journal is None:
         yield warn(
@@ -197,8 +195,7 @@ def journal(stored: StoreSnapshot) -> Iterator[CheckResult]:
 
 def extras(stored: StoreSnapshot) -> Iterator[CheckResult]:
     """Check that the optional packages are installed here that releases and exports need."""
-    central = any(each.collection.model is Model.CENTRAL for each in stored.catalog.series.values())
-    if central and find_spec("opendp") is None:
+    if stored.catalog.releases and find_spec("opendp") is None:
         yield warn(
             "OpenDP is not installed here: central collections are collected, but not released",
             "`pip install 'veilcount[central]'` wherever `veilcount serve` runs",

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from veilcount_analysis.mechanisms import poisoning_test
 from veilcount_analysis.series.series import Series
 from veilcount_analysis.text.privacy_guarantees import counts_are_public
-from veilcount_shared.collection import Model
 from veilcount_shared.mechanisms import ProjectiveGeometry, SubsetSelection
 
 from ...intake.verdict_counts import UNKNOWN, VerdictCounts
@@ -46,7 +45,7 @@ class FakeReportFlags:
 def is_tested(series: Series) -> bool:
     """Whether a poisoning test exists for this series."""
     collection = series.collection
-    return collection.model is Model.LOCAL and isinstance(
+    return not collection.trust.releases and isinstance(
         collection.mechanism, SubsetSelection | ProjectiveGeometry
     )
 

@@ -9,7 +9,6 @@ import msgspec
 
 from veilcount_analysis.errors import QueryError
 from veilcount_analysis.series.series import Series
-from veilcount_shared.collection import Model
 
 from ...queries.named_strings import release_candidates
 from ...queries.releases import ReleaseResponse, dry_run_response, release_response, series_releases
@@ -75,7 +74,7 @@ def _chosen(series: tuple[Series, ...], fingerprint: str) -> Series:
 
 
 def _central(series: tuple[Series, ...]) -> list[Series]:
-    found = [each for each in series if each.collection.model is Model.CENTRAL]
+    found = [each for each in series if each.collection.trust.releases]
     if not found:
         name = series[0].collection.name
         raise QueryError("collection", name, "its model is local: read its estimate")

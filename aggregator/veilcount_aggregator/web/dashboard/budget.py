@@ -16,7 +16,6 @@ from veilcount_analysis.text import number_format
 from veilcount_analysis.text.number_format import decimal, error_bar
 from veilcount_analysis.text.view_parts import Table
 from veilcount_shared import Collection
-from veilcount_shared.collection import Model
 from veilcount_shared.guessing import percent
 from veilcount_shared.mechanisms import Randomizer
 
@@ -134,7 +133,7 @@ def composition_chart(
 ) -> Chart | None:
     """Draw the composed epsilon over the number of answers; None: one answer, or no noise."""
     most = min(account.figures.answers, MOST_DRAWN)
-    if collection.model is Model.CENTRAL or most == 1:
+    if collection.trust.releases or most == 1:
         return None
     points = _composed(collection.randomizer, most, delta)
     x = [point.answers for point in points]

@@ -16,7 +16,6 @@ from veilcount_analysis.series.series import Series
 from veilcount_analysis.text.number_format import level
 from veilcount_analysis.text.result_columns import row_name, spelled
 from veilcount_analysis.text.view_parts import Table
-from veilcount_shared.collection import Model
 from veilcount_shared.periods import Unit
 
 from ... import queries
@@ -50,7 +49,7 @@ class Offer:
     @classmethod
     def from_snapshot(cls, snapshot: Snapshot, name: str) -> Offer:
         """Return the sides of a collection."""
-        series = [each for each in snapshot.named(name) if each.collection.model is Model.LOCAL]
+        series = [each for each in snapshot.named(name) if not each.collection.trust.releases]
         if not series:
             return cls()
         return cls(
@@ -167,7 +166,7 @@ def compare(context: Context, name: str) -> Response | Content:
     snapshot = context.aggregator.snapshot()
     offer = Offer.from_snapshot(snapshot, name)
     if not offer.ways:
-        central = snapshot.named(name)[0].collection.model is Model.CENTRAL
+        central = snapshot.named(name)[0].collection.trust.releases
         return {"nothing": CURATED if central else NO_SECOND_SIDE}
     form = ComparisonForm.parse(request.args, offer)
     ways = [

@@ -13,7 +13,6 @@ from veilcount_analysis.kinds.sample_adequacy import PLAIN
 from veilcount_analysis.series.series import Series
 from veilcount_analysis.text.privacy_guarantees import counts_are_public, epsilons
 from veilcount_shared import Collection, periods
-from veilcount_shared.collection import Model
 from veilcount_shared.periods import Unit
 from veilcount_shared.verdict import Verdict
 
@@ -89,7 +88,7 @@ def overview_row(
 
 def _finding(snapshot: Snapshot, series: Series, n: int | None) -> tuple[str, str, str]:
     """Return the tone, the finding and the verdict on the sample size."""
-    if n is None or series.collection.model is Model.CENTRAL:
+    if n is None or series.collection.trust.releases:
         return PLAIN, "", RELEASED
     found, headline = latest_headline(snapshot, series, n)
     return found.tone, headline, found.text
@@ -242,7 +241,7 @@ def _alerts(store: Store, series: Mapping[str, Series], health: StoreHealth) -> 
             f"No report is accepted until the store is durable again: {health.why}."
             " `veilcount store check` shows the command."
         )
-    central = any(each.collection.model is Model.CENTRAL for each in series.values())
+    central = any(each.collection.trust.releases for each in series.values())
     if central and release_lock_reason(store):
         yield (
             "Releases are locked: the store may lack recorded spend."

@@ -11,7 +11,6 @@ from hashlib import sha256
 from flask import Flask, Response, render_template
 
 from veilcount_analysis.text.privacy_guarantees import epsilons
-from veilcount_shared.collection import Model
 from veilcount_shared.notice import notice
 
 from ...queries import Snapshot
@@ -59,7 +58,7 @@ def _content(snapshot: Snapshot, name: str) -> Content:
         "question": collection.question,
         "today": snapshot.today,
         "releases": [release_entry(place, each) for place, each in enumerate(released, 1)][::-1]
-        if collection.model is Model.CENTRAL
+        if collection.trust.releases
         else [],
         "epsilon": epsilons(collection),
         "notice": notice(collection).texts(),

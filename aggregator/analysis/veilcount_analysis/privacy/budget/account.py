@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from veilcount_shared import Collection
-from veilcount_shared.collection import Linkage, Model
+from veilcount_shared.collection import Linkage
 
 from .composition import DELTA, ComposedEpsilon, Guess, compose_campaign, guessing_curve
 from .privacy_levels import PrivacyLevels, answers, figures
@@ -121,7 +121,7 @@ def budget(
         spent=None if histogram is None else count_spending(collection, histogram, floor),
         composition=compose_campaign(collection, delta),
         guessing_curve=()
-        if collection.model is Model.CENTRAL
+        if collection.trust.reveals
         else guessing_curve(collection.randomizer, answers(collection)),
         windows=window_epsilons(collection),
     )

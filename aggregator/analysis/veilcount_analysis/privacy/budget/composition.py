@@ -64,7 +64,7 @@ class ComposedEpsilon:
 
 def compose_campaign(collection: Collection, delta: Fraction = DELTA) -> ComposedEpsilon:
     """Return what a person's answers of the whole campaign reveal together."""
-    if collection.model is Model.CENTRAL:
+    if collection.trust.reveals:
         return _plain(answers(collection), collection.epsilon_user, delta)
     return compose_answers(collection.randomizer, answers(collection), delta)
 

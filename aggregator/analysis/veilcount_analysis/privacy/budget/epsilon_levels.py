@@ -82,11 +82,16 @@ class UnitComparison:
 
 
 def levels(
-    collection: Collection, n: int, *, user: Fraction | None = None, level: float = 0.95
+    collection: Collection,
+    quantity: Quantity,
+    n: int,
+    *,
+    user: Fraction | None = None,
+    level: float = 0.95,
 ) -> UnitComparison:
     """Return the table for a collection's campaign, by default at its own user epsilon."""
     user = two_values_epsilon(collection, collection.epsilon_user) if user is None else user
-    setting = _Setting(collection, Quantity.from_collection(collection), n, user, level)
+    setting = _Setting(collection, quantity, n, user, level)
     return UnitComparison(
         collection=collection.name,
         n=n,

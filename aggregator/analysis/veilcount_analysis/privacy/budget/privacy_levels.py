@@ -106,7 +106,7 @@ def _time_range(collection: Collection) -> str:
 def _device(collection: Collection) -> str:
     number = answers(collection)
     most = f"at most {number:,} answer{'s' if number > 1 else ''}"
-    if collection.model is Model.CENTRAL:
+    if collection.trust.reveals:
         return f"the device sends {most}, each a true value, to a trusted curator"
     if collection.is_trend:
         return (
@@ -121,7 +121,7 @@ def _device(collection: Collection) -> str:
 
 
 def _server(collection: Collection, cap: Fraction | None) -> str:
-    if collection.model is Model.CENTRAL:
+    if collection.trust.reveals:
         return (
             f"the curator charges every release: at most epsilon"
             f" {float(collection.epsilon_day):g} a period of one {collection.unit}"

@@ -140,6 +140,7 @@ class _Setting:
 
 def compare_trust_models(
     collection: Collection,
+    quantity: Quantity,
     n: int,
     *,
     frequencies: Sequence[float] | None = None,
@@ -149,7 +150,6 @@ def compare_trust_models(
     """Return the rows for n answers: predicted, or with the shares that were observed."""
     if n < 1:
         raise ValueError(f"n = {n}: give at least one answer")
-    quantity = Quantity.from_collection(collection)
     sampling = quantity.sampling(frequencies)
     epsilon = collection.unit_epsilon * collection.substitution_factor
     setting = _Setting(quantity, epsilon, delta, n, level, sampling)

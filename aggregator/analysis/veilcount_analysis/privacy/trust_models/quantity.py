@@ -15,20 +15,15 @@ from statistics import NormalDist
 
 import numpy as np
 
-from veilcount_shared import Collection, select_mechanism
-from veilcount_shared.collection import Measure
+from veilcount_shared import select_mechanism
 from veilcount_shared.domain import (
     BUCKET_BITS,
     GRID,
     HALVES,
-    Features,
     Number,
-    OpenStrings,
 )
 from veilcount_shared.mechanisms import (
-    DistributionMechanism,
     HashedStrings,
-    MeanMechanism,
     Moments,
     Randomizer,
     RangeTree,
@@ -117,21 +112,6 @@ class Quantity:
     figures: int = 1  # of which each device reports one
 
     @classmethod
-    def from_collection(cls, collection: Collection) -> Quantity:
-        """Return what a collection estimates."""
-        if isinstance(collection.domain, Number):
-            return cls.of_range(collection.domain, collection.measure or Measure.MEAN)
-        if isinstance(collection.domain, OpenStrings):
-            return cls.of_strings(collection.domain.bucket_bits, collection.domain.parts)
-        if isinstance(collection.domain, Features):
-            return cls.of_features(len(collection.domain.features))
-        if collection.changes is not None:
-            periods, changes = collection.periods, collection.changes
-            trends = partial(TrendMechanism.for_epsilon, periods=periods, changes=changes)
-            return cls(trends, 2)
-        return cls.of_values(collection.inputs)
-
-    @classmethod
     def of_values(cls, k: int) -> Quantity:
         """Return the shares of k values."""
         return cls(ShareMechanisms(k), k)
@@ -150,16 +130,19 @@ class Quantity:
         return cls(moments, None, MOMENT_WIDTH, "moment", many)
 
     @classmethod
-    def of_range(cls, domain: Number, measure: Measure) -> Quantity:
-        """Return the mean of a number; of one measured by ranges, the shares of its quarters."""
-        if measure is Measure.RANGES:
-            return cls(RangeTree.for_epsilon, QUARTERS, name="share of a quarter of the range")
-        family = (
-            DistributionMechanism.for_epsilon
-            if measure is Measure.DISTRIBUTION
-            else MeanMechanism.for_epsilon
-        )
+    def of_trend(cls, periods: int, changes: int) -> Quantity:
+        """Return the share of true at the end of a period."""
+        return cls(partial(TrendMechanism.for_epsilon, periods=periods, changes=changes), 2)
+
+    @classmethod
+    def of_mean(cls, family: Family, domain: Number) -> Quantity:
+        """Return the mean of a number between two bounds."""
         return cls(family, None, float(domain.high - domain.low), "mean")
+
+    @classmethod
+    def of_quarters(cls) -> Quantity:
+        """Return the shares of the quarters of a range."""
+        return cls(RangeTree.for_epsilon, QUARTERS, name="share of a quarter of the range")
 
     def variance(self, epsilon: Fraction) -> float:
         """Return n times the variance that devices' own noise brings."""

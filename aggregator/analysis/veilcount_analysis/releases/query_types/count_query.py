@@ -7,13 +7,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import partial
 from math import ceil, floor, inf
 from typing import Any, ClassVar
 
 from veilcount_shared import Collection
-from veilcount_shared.domain import Boolean, Choice, Cross, Features, Number, OpenStrings
-from veilcount_shared.errors import format_value
 
 from ...errors import QueryError
 from ...series.packed_rows import Counters
@@ -28,7 +26,6 @@ from ..query import (
     QueryOption,
     QueryPart,
     count_interval,
-    numeric_values,
     ranges_from,
 )
 from ..sensitivity import count_sensitivity
@@ -57,18 +54,19 @@ class CountingQuery(ParallelQuery):
     @classmethod
     def options(cls, collection: Collection) -> Iterator[QueryOption]:
         """Yield a condition or a list of values, and the count of all, which is free if public."""
-        match collection.domain:
-            case Number(high=high):
-                text, example = cls.forms['"NAME >= 1"'], f"{collection.name} >= {int(high) // 2}"
-                yield QueryOption("condition", text, "Condition", example, read=str)
-            case Choice() | Cross() as domain:
-                known = {spell_label(label): label for label in domain.labels}
-                text, example = cls.forms['{"count": [...]}'], next(iter(known))
-                read = partial(_listed, known)
-                yield QueryOption("some", text, "Values, one a line", example, 2, read)
+        cells = collection.true_cells
+        if cells.interval:
+            text, half = cls.forms['"NAME >= 1"'], cells.interval[-1] // 2
+            example = f"{collection.name} >= {half}"
+            yield QueryOption("condition", text, "Condition", example, read=str)
+        elif cells.labels and not cells.is_boolean:
+            labels = {spell_label(label): label for label in cells.labels}
+            text, example = cls.forms['{"count": [...]}'], next(iter(labels))
+            read = partial(_listed, labels)
+            yield QueryOption("some", text, "Values, one a line", example, 2, read)
         if not publishes_n(collection):
             yield QueryOption(cls.kind, cls.forms['"count"'])
-        if isinstance(collection.domain, Boolean):
+        if cells.is_boolean:
             yield QueryOption("sum", "how many answers are yes")
 
     @classmethod
@@ -90,10 +88,10 @@ class CountingQuery(ParallelQuery):
         match written:
             case "count":
                 return cls.count_all(collection)
-            case "sum" if isinstance(collection.domain, Boolean):
+            case "sum" if collection.true_cells.is_boolean:
                 return cls(((1, 1),))
             case {"count": [*values], **others} if values and not others:
-                return cls(ranges_from(_place(value, collection) for value in values))
+                return cls(ranges_from(_cell(value, collection) for value in values))
             case str() if found := _THRESHOLD.fullmatch(written):
                 return cls(_threshold_ranges(written, found, collection))
         return None
@@ -140,8 +138,9 @@ def _threshold_ranges(
     written: str, found: re.Match[str], collection: Collection
 ) -> tuple[tuple[int, int], ...]:
     name, relation, bound = found[1], found[2], Fraction(found[3])
-    numbers = numeric_values(collection)
-    if name != collection.name or numbers is None or isinstance(collection.domain, Boolean):
+    cells = collection.true_cells
+    numbers = None if cells.is_boolean else cells.numbers
+    if name != collection.name or numbers is None:
         raise QueryError("query", written, f"compare {collection.name}, if its values are numbers")
     ranges = ranges_from(_fulfilling(numbers, relation, bound))
     if not ranges:
@@ -160,25 +159,9 @@ def _fulfilling(numbers: Numbers, relation: str, bound: Fraction) -> Iterator[in
     yield from (place for place, number in enumerate(numbers) if least <= number <= most)
 
 
-def _place(value: object, collection: Collection) -> int:
-    """Return the input of a listed value, which must be of the domain and of the type written."""
-    domain = collection.domain
-    if isinstance(domain, Number):
-        low, high = int(domain.low), int(domain.high)
-        if type(value) is not int or not low <= value <= high:
-            raise QueryError("query.count", value, f"give whole numbers from {low} to {high}")
-        return value - low
-    place = _places(domain).get(_spelling(value))
-    if place is None:
-        raise QueryError("query.count", value, f"give some of {format_value(list(domain.labels))}")
-    return place
-
-
-@lru_cache(maxsize=16)
-def _places(domain: Boolean | Choice | Cross | OpenStrings | Features) -> dict[str, int]:
-    return {_spelling(label): place for place, label in enumerate(domain.labels)}
-
-
-def _spelling(label: object) -> str:
-    """Return a label as written: true is not 1, though they are equal in Python."""
-    return repr(list(label) if isinstance(label, tuple) else label)
+def _cell(value: object, collection: Collection) -> int:
+    """Return the counter of a value, which must be of the type written."""
+    cell = collection.true_cells.find(value)
+    if cell is None:
+        raise QueryError("query.count", value, collection.true_cells.choice)
+    return cell

@@ -7,20 +7,19 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from veilcount_shared import Collection
+from veilcount_shared.kinds import CellLabel
 
 from ...errors import QueryError
 from ...series.packed_rows import Counters
 from ..noise_kinds import DrawnNoise
 from ..query import (
     Figure,
-    Label,
     Noised,
     ParallelQuery,
     Query,
     QueryOption,
     QueryPart,
     count_interval,
-    value_labels,
 )
 from ..sensitivity import histogram_sensitivity, squared_histogram_sensitivity
 
@@ -67,5 +66,5 @@ class HistogramQuery(ParallelQuery):
     ) -> list[Figure]:
         return [count_interval(each, noise[0].half_width) for each in noised[0]]
 
-    def labels(self, collection: Collection, noised: Noised) -> tuple[Label, ...]:
-        return value_labels(collection)
+    def labels(self, collection: Collection, noised: Noised) -> tuple[CellLabel, ...]:
+        return tuple(collection.true_cells.labels)

@@ -16,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from veilcount_shared import Collection
-from veilcount_shared.domain import Boolean
+from veilcount_shared.kinds import CellLabel
 
 from ...errors import QueryError
 from ...series.packed_rows import Counters
@@ -24,14 +24,12 @@ from ...series.series import publishes_n
 from ..noise_kinds import DrawnNoise
 from ..query import (
     Figure,
-    Label,
     Noised,
     Numbers,
     ParallelQuery,
     Query,
     QueryOption,
     QueryPart,
-    numeric_values,
     require_summable,
 )
 from ..sensitivity import count_sensitivity, sum_sensitivity
@@ -52,8 +50,8 @@ class MeanQuery(ParallelQuery):
     @classmethod
     def options(cls, collection: Collection) -> Iterator[QueryOption]:
         """Yield it; of a boolean it is a share."""
-        if numeric_values(collection) is not None:
-            boolean = isinstance(collection.domain, Boolean)
+        if collection.true_cells.numbers is not None:
+            boolean = collection.true_cells.is_boolean
             yield QueryOption(cls.kind, "the share of yes" if boolean else cls.forms['"mean"'])
 
     @classmethod
@@ -126,8 +124,8 @@ class VarianceQuery(ParallelQuery):
 
     @classmethod
     def options(cls, collection: Collection) -> Iterator[QueryOption]:
-        numbers = numeric_values(collection)
-        boolean = isinstance(collection.domain, Boolean)
+        numbers = collection.true_cells.numbers
+        boolean = collection.true_cells.is_boolean
         if numbers is not None and not boolean and _range_of(numbers) <= MAX_SQUARED_RANGE:
             yield QueryOption(cls.kind, cls.forms['"variance"'])
 
@@ -137,7 +135,7 @@ class VarianceQuery(ParallelQuery):
         if written != "variance":
             return None
         numbers = require_summable("variance", collection)
-        if isinstance(collection.domain, Boolean):
+        if collection.true_cells.is_boolean:
             raise QueryError("query", written, "of a yes or no it is p (1 - p): ask for the mean")
         if _range_of(numbers) > MAX_SQUARED_RANGE:
             fix = f"only for numbers within {MAX_SQUARED_RANGE:,} of each other: scale them"
@@ -177,7 +175,7 @@ class VarianceQuery(ParallelQuery):
         value, low, high = (min(max(each / 4, 0.0), most) for each in ends)
         return [(value, low, high), (sqrt(value), sqrt(low), sqrt(high))]
 
-    def labels(self, collection: Collection, noised: Noised) -> tuple[Label, ...]:
+    def labels(self, collection: Collection, noised: Noised) -> tuple[CellLabel, ...]:
         return (self.kind, "standard deviation")
 
 
@@ -194,13 +192,13 @@ class SumQuery(ParallelQuery):
     @classmethod
     def options(cls, collection: Collection) -> Iterator[QueryOption]:
         """Yield it, except of a boolean, where it is a count."""
-        if not isinstance(collection.domain, Boolean) and numeric_values(collection) is not None:
+        if not collection.true_cells.is_boolean and collection.true_cells.numbers is not None:
             yield QueryOption(cls.kind, cls.forms['"sum"'])
 
     @classmethod
     def parse(cls, written: object, collection: Collection) -> Query | None:
         """Read `"sum"`; of a boolean it is a count, and is read as one."""
-        if written != "sum" or isinstance(collection.domain, Boolean):
+        if written != "sum" or collection.true_cells.is_boolean:
             return None
         return cls(require_summable("sum", collection))
 

@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from veilcount_shared import Collection
-from veilcount_shared.domain import Boolean, Number
+from veilcount_shared.kinds import CellLabel
 from veilcount_shared.schedule import period_end
 
 from ...errors import QueryError
@@ -29,7 +29,6 @@ from ..prefix_sums import MAX_PERIODS, PrefixStrategy, best_strategy
 from ..query import (
     ErrorBound,
     Figure,
-    Label,
     Noised,
     ParallelQuery,
     Query,
@@ -72,16 +71,13 @@ class RunningTotalQuery(ParallelQuery):
     def parse(cls, written: object, collection: Collection) -> Query | None:
         if written != cls.kind:
             return None
-        match collection.domain:
-            case Boolean():
-                return cls((0, 1), count_sensitivity(collection))
-            case Number():
-                numbers = tuple(require_summable(cls.kind, collection))
-                if max(map(abs, numbers)) > MAX_TOTALLED_NUMBER:
-                    most = f"within +/- {MAX_TOTALLED_NUMBER:,}"
-                    raise QueryError("query", written, f"only for numbers {most}: scale them")
-                ends = min(numbers), max(numbers)
-                return cls(numbers, sum_sensitivity(collection, *ends))
+        cells = collection.true_cells
+        if cells.is_boolean or cells.interval:
+            numbers = tuple(require_summable(cls.kind, collection))
+            if max(map(abs, numbers)) > MAX_TOTALLED_NUMBER:
+                most = f"within +/- {MAX_TOTALLED_NUMBER:,}"
+                raise QueryError("query", written, f"only for numbers {most}: scale them")
+            return cls(numbers, sum_sensitivity(collection, min(numbers), max(numbers)))
         if publishes_n(collection):
             raise QueryError("query", written, "this number is public here: it costs nothing")
         return cls(None, count_sensitivity(collection))
@@ -128,7 +124,7 @@ class RunningTotalQuery(ParallelQuery):
         assert isinstance(noise, DiscreteLaplaceNoise | DiscreteGaussianNoise)  # noqa: S101 - types
         return ceil(float(self.strategy.half_widths(noise, alpha).max()))
 
-    def labels(self, collection: Collection, noised: Noised) -> tuple[Label, ...]:
+    def labels(self, collection: Collection, noised: Noised) -> tuple[CellLabel, ...]:
         """Return the last day of each period."""
         ends = (period_end(collection, each).date() for each in self.periods)
         return tuple((end - timedelta(days=1)).isoformat() for end in ends)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from veilcount_shared import Collection
 from veilcount_shared.collection import Adjacency
-from veilcount_shared.domain import Boolean, Number
+from veilcount_shared.kinds import CellLabel
 
 from ...errors import QueryError
 from ...series.packed_rows import Counters
@@ -28,15 +28,12 @@ from ..noise_kinds import DrawnNoise
 from ..query import (
     CandidateScores,
     Figure,
-    Label,
     Noised,
     Numbers,
     Query,
     QueryOption,
     QueryPart,
     count_interval,
-    numeric_values,
-    value_labels,
 )
 from ..sensitivity import contributions, count_sensitivity, rank_sensitivity
 from .histogram_query import MAX_HISTOGRAM_VALUES
@@ -95,8 +92,8 @@ class MostFrequentQuery(Query):
     ) -> list[Figure]:
         return [count_interval(noised[1][0], noise[1].half_width)]
 
-    def labels(self, collection: Collection, noised: Noised) -> tuple[Label, ...]:
-        return (value_labels(collection)[noised[0][0]],)
+    def labels(self, collection: Collection, noised: Noised) -> tuple[CellLabel, ...]:
+        return (collection.true_cells.labels[noised[0][0]],)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +117,7 @@ class QuantileQuery(Query):
 
     @classmethod
     def options(cls, collection: Collection) -> Iterator[QueryOption]:
-        if isinstance(collection.domain, Number) and collection.inputs <= MAX_HISTOGRAM_VALUES:
+        if collection.true_cells.interval and collection.inputs <= MAX_HISTOGRAM_VALUES:
             yield QueryOption("median", cls.forms['"median"'])
 
     @classmethod
@@ -141,8 +138,9 @@ class QuantileQuery(Query):
         share = Fraction(found[1])
         if not share:
             raise QueryError("query", written, "give a share above 0, such as 0.9")
-        numbers = numeric_values(collection)
-        if numbers is None or isinstance(collection.domain, Boolean):
+        cells = collection.true_cells
+        numbers = None if cells.is_boolean else cells.numbers
+        if numbers is None:
             raise QueryError("query", written, f"{collection.name} has no numbers to order")
         _require_candidates(written, collection)
         return cls(numbers, share)

@@ -15,14 +15,13 @@ from typing import ClassVar
 import numpy as np
 
 from veilcount_shared import Collection
-from veilcount_shared.domain import OpenStrings
+from veilcount_shared.kinds import CellLabel
 
 from ...errors import QueryError
 from ...series.packed_rows import Counters
 from ..noise_kinds import DrawnNoise
 from ..query import (
     Figure,
-    Label,
     Noised,
     ParallelQuery,
     Query,
@@ -42,14 +41,14 @@ class StringsQuery(ParallelQuery):
 
     @classmethod
     def options(cls, collection: Collection) -> Iterator[QueryOption]:
-        if isinstance(collection.domain, OpenStrings):
+        if collection.true_cells.hash_parts:
             yield QueryOption(cls.kind, cls.forms['"strings"'])
 
     @classmethod
     def parse(cls, written: object, collection: Collection) -> Query | None:
         if written != cls.kind:
             return None
-        if not isinstance(collection.domain, OpenStrings):
+        if not collection.true_cells.hash_parts:
             raise QueryError("query", written, f'{collection.name} lists its values: "histogram"')
         return cls()
 
@@ -74,7 +73,7 @@ class StringsQuery(ParallelQuery):
     ) -> list[Figure]:
         return [count_interval(each, noise[0].half_width) for each in noised[0][1::2]]
 
-    def labels(self, collection: Collection, noised: Noised) -> tuple[Label, ...]:
+    def labels(self, collection: Collection, noised: Noised) -> tuple[CellLabel, ...]:
         """Return the half, from 1, and the bucket of each count."""
-        size = collection.inputs // 2
+        size = collection.inputs // collection.true_cells.hash_parts
         return tuple((place // size + 1, place % size) for place in noised[0][::2])

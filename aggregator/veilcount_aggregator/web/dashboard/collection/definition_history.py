@@ -11,8 +11,7 @@ from veilcount_analysis.series.series import Series
 from veilcount_analysis.text.privacy_guarantees import counts_are_public
 from veilcount_analysis.text.utc_days import days
 from veilcount_shared import Collection
-from veilcount_shared.collection import Model
-from veilcount_shared.domain import Boolean, Choice, Cross, Features, Label, Number, OpenStrings
+from veilcount_shared.domain import Label
 from veilcount_shared.errors import format_value
 
 from ....queries import Snapshot
@@ -21,6 +20,7 @@ from ..pages import Content
 MAX_VALUES = 12  # that are listed
 NOTHING = "(missing)"
 KEYS = (
+    *("measure", "changes", "epsilon", "budget"),
     *("unit", "per_day", "takes", "held", "from", "until", "answers", "late", "linkage"),
     *(
         "tokens",
@@ -88,53 +88,29 @@ def entries(collection: Collection) -> dict[str, str]:
         "per_day": collection.per_period if collection.per_period > 1 else None,
         "from": collection.start,
         "segments": {name: list(labels) for name, labels in collection.segments} or None,
-        "twin": collection.twin if collection.model is Model.LOCAL else None,  # which names both
+        "twin": None if collection.trust.releases else collection.twin,  # which names both
         "cohort": cohort and {"draw": cohort.draw, "of": cohort.of, "number": cohort.number},
     }
     more = {key: special[key] if key in special else getattr(collection, key) for key in KEYS}
-    question = {"question": format_value(collection.question, LINE)} | _domain(collection)
-    costs = {"epsilon": format_value(collection.epsilon), "budget": format_value(collection.budget)}
-    return question | costs | {key: format_value(value, LINE) for key, value in more.items()}
+    declared = {"question": collection.question} | collection.domain.declaration()
+    return {key: _written(value) for key, value in declared.items()} | {
+        key: format_value(value, LINE) for key, value in more.items()
+    }
 
 
-def _domain(collection: Collection) -> dict[str, str]:
-    match collection.domain:
-        case Number(low, high):
-            ends = format_value([low, high])
-            return {"range": ends, "measure": format_value(collection.measure)}
-        case Features(features):
-            ranges = {name: [each.low, each.high] for name, each in features}
-            return {
-                "features": format_value(ranges, LINE),
-                "measure": format_value(collection.measure),
-            }
-        case OpenStrings(prefixes=prefixes):
-            return {"values": format_value("open")} | ({"discover": "true"} if prefixes else {})
-        case Boolean() if collection.is_trend:
-            trend = {
-                "measure": format_value(collection.measure),
-                "changes": str(collection.changes),
-            }
-            return _values(collection.domain) | trend
-        case Cross(answer, attributes):
-            crossed = ", ".join(f"{name} = {_some(part.labels)}" for name, part in attributes)
-            return _values(answer) | {"cross": f"{{{crossed}}}"}
-        case Boolean() | Choice() as domain:
-            return _values(domain)
+def _written(value: object) -> str:
+    """Return a value as an author writes it; of a long list the first values."""
+    if isinstance(value, dict):
+        fields = (f"{name} = {_written(field)}" for name, field in value.items())
+        return f"{{{', '.join(fields)}}}"
+    return _some(value) if isinstance(value, list) else format_value(value, LINE)
 
 
-def _values(domain: Boolean | Choice) -> dict[str, str]:
-    if isinstance(domain, Boolean):
-        return {"boolean": "true"}
-    other = {} if domain.other is None else {"other": format_value(domain.other)}
-    return {"values": _some(domain.values)} | other
-
-
-def _some(labels: Sequence[Label]) -> str:
-    if len(labels) <= MAX_VALUES:
-        return f"[{', '.join(format_value(each) for each in labels)}]"
-    head = ", ".join(format_value(each) for each in labels[:MAX_VALUES])
-    return f"[{head}, ...]  # {len(labels):,} values"
+def _some(values: Sequence[object]) -> str:
+    if len(values) <= MAX_VALUES:
+        return f"[{', '.join(format_value(label) for label in values)}]"
+    head = ", ".join(format_value(label) for label in values[:MAX_VALUES])
+    return f"[{head}, ...]  # {len(values):,} values"
 
 
 # -- what changed ----------------------------------------------------------------------------------
@@ -177,6 +153,5 @@ def _many(labels: Sequence[Label]) -> str:
 
 
 def _labels(collection: Collection) -> dict[Label, None]:
-    domain = collection.domain
-    answer = domain.answer if isinstance(domain, Cross) else domain
-    return dict.fromkeys(answer.values) if isinstance(answer, Choice) else {}
+    values = collection.domain.declaration().get("values")
+    return dict.fromkeys(values) if isinstance(values, list) else {}

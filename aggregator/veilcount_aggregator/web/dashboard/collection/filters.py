@@ -14,7 +14,6 @@ from veilcount_analysis.series.series import Series
 from veilcount_analysis.text.number_format import fake_share, level
 from veilcount_analysis.text.result_columns import spelled
 from veilcount_shared import Collection
-from veilcount_shared.collection import Model
 
 from ....queries import Denominator, EstimateQuery, EstimateResult, GroupBy, Snapshot
 from .url_state import OVER_TIME, TOP, PageAddress
@@ -120,7 +119,7 @@ def other_definitions(
         (each.fingerprint[:SHOWN_DIGITS], PageAddress(at.name, {}).to(series=each.fingerprint))
         for each in series
         if each.fingerprint not in shown
-        and each.collection.model is Model.LOCAL
+        and not each.collection.trust.releases
         and snapshot.reports(each)
     ]
 

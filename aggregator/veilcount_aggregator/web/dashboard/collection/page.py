@@ -17,7 +17,6 @@ from veilcount_analysis.kinds.results import Figure
 from veilcount_analysis.query_params import Parameters
 from veilcount_analysis.series.series import Series
 from veilcount_analysis.text.utc_days import days
-from veilcount_shared.collection import Model
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import JSON_TYPE
 
@@ -79,7 +78,7 @@ def collection_content(
 ) -> dict[str, Any]:
     """Return what a page shows of a collection: its state, and its estimates."""
     newest = series[0].collection
-    curated = newest.model is Model.CENTRAL
+    curated = newest.trust.releases
     return {
         "collection": newest,
         "curated": curated,

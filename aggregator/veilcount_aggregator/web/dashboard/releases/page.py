@@ -20,7 +20,7 @@ from veilcount_analysis.releases.query import query_options
 from veilcount_analysis.series.series import Series
 from veilcount_analysis.text.utc_days import day
 from veilcount_shared import Collection
-from veilcount_shared.collection import Adjacency, Model
+from veilcount_shared.collection import Adjacency
 from veilcount_shared.errors import VeilcountError, format_value
 from veilcount_shared.schedule import period_end
 
@@ -136,7 +136,7 @@ def _page(  # one for each outcome of the form
 
 
 def _central(snapshot: Snapshot, name: str) -> list[Series]:
-    return [each for each in snapshot.named(name) if each.collection.model is Model.CENTRAL]
+    return [each for each in snapshot.named(name) if each.collection.trust.releases]
 
 
 def _journal(ledger: SeriesReleases) -> dict[str, Any]:
