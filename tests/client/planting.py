@@ -1,4 +1,4 @@
-"""Bugs that tests plant into the client, each told as the one function that is wrong."""
+"""Bugs that tests plant into the client, each written as the one function that is wrong."""
 
 from __future__ import annotations
 

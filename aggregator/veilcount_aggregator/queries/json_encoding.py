@@ -26,7 +26,7 @@ def plain(answer: object) -> Any:
 
 
 def decoded(document: object, kind: type[T]) -> T:
-    """Return a result from its JSON-compatible dicts and lists, as a server of this release sends."""
+    """Return a result from its JSON-compatible dicts and lists, of a server of this release."""
     try:
         return msgspec.convert(document, kind, dec_hook=_from_json)
     except msgspec.ValidationError as error:
