@@ -100,8 +100,8 @@ class IssuerEndpoints:
         account = self._account()
         body = _body()
         slots = [
-            SlotRequest(each.period, _decode(each.blinded, place))
-            for place, each in enumerate(body.requests)
+            SlotRequest(token_request.period, _decode(token_request.blinded, place))
+            for place, token_request in enumerate(body.requests)
         ]
         if wait := self._limits.wait(account, len(slots)):
             raise refuse_for(wait)

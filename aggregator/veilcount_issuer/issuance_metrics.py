@@ -59,7 +59,7 @@ class IssuanceMetrics:
         """
         counts = self._store.service_counts()
         counts_by_labels = {
-            (each.what, each.fingerprint, each.word): n for each, n in counts.items()
+            (counter.what, counter.fingerprint, counter.word): n for counter, n in counts.items()
         }
         yield from _metric(
             "tokens_total",

@@ -83,13 +83,15 @@ class Issuer:
         keys = self._of(fingerprint)
         unbegun = keys.unbegun(utc_day(self.clock()))
         signers = _signers(keys, requests, unbegun)
-        for place, (signer, each) in enumerate(zip(signers, requests, strict=True)):
-            if (problem := signer.refusal(each.blinded)) is not None:
+        for place, (signer, request) in enumerate(zip(signers, requests, strict=True)):
+            if (problem := signer.refusal(request.blinded)) is not None:
                 raise refuse("bad-field", problem, f"requests[{place}].blinded")
         self._refuse_begun(fingerprint, requests)
         self._ledger.record(account, keys.collection, requests, unbegun)
         self._refuse_begun(fingerprint, requests)  # its accounts may have been counted meanwhile
-        return [signer.sign(each.blinded) for signer, each in zip(signers, requests, strict=True)]
+        return [
+            signer.sign(request.blinded) for signer, request in zip(signers, requests, strict=True)
+        ]
 
     def issued_numbers(self, fingerprint: str) -> bytes:
         """Return the published numbers of a collection, the same for everybody.
@@ -174,8 +176,8 @@ def open_publication(store: Store, vault: KeyVault) -> Publication:
 def _signers(keys: PeriodKeys, requests: Sequence[SlotRequest], unbegun: int) -> list[SigningKey]:
     """Return the key of each request; refuse periods that have begun, or not of the campaign."""
     periods = keys.collection.periods
-    for place, each in enumerate(requests):
-        if not 0 <= each.period < periods:
+    for place, signing_request in enumerate(requests):
+        if not 0 <= signing_request.period < periods:
             why = f"give a period of the campaign: 0 to {periods - 1}"
             raise refuse("bad-field", why, f"requests[{place}].period")
     keys_by_period = {

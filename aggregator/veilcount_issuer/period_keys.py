@@ -32,12 +32,12 @@ def make_keys(periods: int) -> tuple[list[bytes], dict[str, bytes]]:
     public = [encode_key(PublicKey(pair.public_key().public_numbers().n)) for pair in pairs]
     pinned = digest(public)
     return public, {
-        entry_name(pinned, period): each.private_bytes(
+        entry_name(pinned, period): pair.private_bytes(
             serialization.Encoding.DER,
             serialization.PrivateFormat.PKCS8,
             serialization.NoEncryption(),
         )
-        for period, each in enumerate(pairs)
+        for period, pair in enumerate(pairs)
     }
 
 

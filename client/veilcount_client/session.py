@@ -112,7 +112,11 @@ class Session:
         self.reservation = reserve(
             state, collections.values(), settings.ceiling, settings.daily_ceiling
         )
-        accepted = {name: each for name, each in collections.items() if self._is_accepted(each)}
+        accepted = {
+            name: collection
+            for name, collection in collections.items()
+            if self._is_accepted(collection)
+        }
         worker = self._worker(state, accepted)
         consents = ConsentDecisions(worker, accepted, collections, self.clock.now)
         consents.load()

@@ -71,7 +71,9 @@ def read_settings(
     """
     environment = os.environ if environment is None else environment
     variables = {name: environment.get(f"VEILCOUNT_{name.upper()}") for name in PARSERS}
-    chosen = variables | {name: each for name, each in arguments.items() if each is not None}
+    chosen = variables | {
+        name: argument for name, argument in arguments.items() if argument is not None
+    }
     location = (
         arguments.get("state")
         or arguments.get("state_dir")

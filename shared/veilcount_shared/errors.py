@@ -183,7 +183,7 @@ def _toml(value: object) -> str:  # noqa: PLR0911 - one return a type
                 more = ["..."] if len(value) > MAX_ITEMS else []
                 return f"[{', '.join([*map(_toml, value[:MAX_ITEMS]), *more])}]"
             case dict():
-                pairs = (f"{key} = {_toml(each)}" for key, each in list(value.items())[:MAX_ITEMS])
+                pairs = (f"{key} = {_toml(item)}" for key, item in list(value.items())[:MAX_ITEMS])
                 return f"{{{', '.join(pairs)}}}"
             case date() | time():
                 return str(value)

@@ -163,7 +163,7 @@ class Reader:
 
     def _search(self, name: str, params: Mapping[str, Argument]) -> dict[str, Any]:
         """Send candidates as a body, since they may be a million."""
-        words = {key.removesuffix("_"): spelled(each) for key, each in params.items()}
+        words = {key.removesuffix("_"): spelled(param) for key, param in params.items()}
         body = {"candidates": words.pop("candidates"), "parameters": words}
         return self._send("POST", collection_path(name, "estimate"), json=body)
 
@@ -223,7 +223,7 @@ def spelled(argument: Argument) -> list[str]:
         return []
     if isinstance(argument, str | int | float | date | Fraction | Mapping):
         return [_word(argument)]
-    return [_word(each) for each in argument]
+    return [_word(word) for word in argument]
 
 
 def _exact(number: Fraction | str | int | None) -> str | None:

@@ -80,7 +80,9 @@ class Table(Answer):
 
     def _floats(self, name: str) -> Floats:
         """Return a column of figures; NaN where there is none."""
-        return np.array([np.nan if each is None else each for each in self.columns[name]], float)
+        return np.array(
+            [np.nan if column is None else column for column in self.columns[name]], float
+        )
 
 
 @dataclass(frozen=True)
@@ -210,8 +212,8 @@ class CentralRelease(Answer):
         """Return a DataFrame, a row a figure."""
         figures = self["figures"]
         found = {
-            "value": [spelled(each["value"]) for each in figures],
-            **{name: [each[name] for each in figures] for name in ("figure", "low", "high")},
+            "value": [spelled(row["value"]) for row in figures],
+            **{name: [row[name] for row in figures] for name in ("figure", "low", "high")},
         }
         return frames.to_pandas(found, {"figure": float, "low": float, "high": float})
 
@@ -219,11 +221,11 @@ class CentralRelease(Answer):
         about = f"{json.dumps(self['query'])}, {self['from']} to {self['to']}"
         rows = [
             (
-                spelled(each["value"]),
-                figure(each["figure"], of_shares=False),
-                interval(each["low"], each["high"], of_shares=False),
+                spelled(row["value"]),
+                figure(row["figure"], of_shares=False),
+                interval(row["low"], row["high"], of_shares=False),
             )
-            for each in self["figures"]
+            for row in self["figures"]
         ]
         unit = "rho" if self["epsilon"] is None else "epsilon"
         cost = f"{unit} {self[unit]} of one unit"
@@ -246,11 +248,11 @@ class ReleaseList(Answer):
         """Return what is spent and what remains of each period's budget, the newest series."""
         periods = self["series"][0]["periods"]
         names = ("period", "from", "to", "spent", "remaining")
-        found = {name: [each[name] for each in periods] for name in names}
+        found = {name: [period[name] for period in periods] for name in names}
         return frames.to_pandas(found, {})
 
     def _repr_html_(self) -> str:
-        return "".join(each._repr_html_() for each in self)
+        return "".join(one_series._repr_html_() for one_series in self)
 
 
 @dataclass(frozen=True)

@@ -101,10 +101,12 @@ def budget(snapshot: Snapshot, name: str, query: BudgetQuery) -> BudgetResult:
     The histogram of spent slots over pseudonyms is shown to an admin only.
     """
     everyone = snapshot.named(name)
-    wanted = [series_by_fingerprint(everyone, each) for each in query.series] or list(everyone)
+    wanted = [series_by_fingerprint(everyone, fingerprint) for fingerprint in query.series] or list(
+        everyone
+    )
     return BudgetResult(
         collection=name,
-        series=[_series(snapshot, each, query) for each in wanted],
+        series=[_series(snapshot, one_series, query) for one_series in wanted],
         cross_collection=_cross_collection(snapshot.catalog.by_name, everyone[0].collection.app),
         released=_released(snapshot, everyone[0].collection.app),
     )
@@ -112,17 +114,17 @@ def budget(snapshot: Snapshot, name: str, query: BudgetQuery) -> BudgetResult:
 
 def _released(snapshot: Snapshot, app: str) -> list[PersonLossView]:
     named = [
-        [each for each in series if each.collection.trust.releases]
+        [one_series for one_series in series if one_series.collection.trust.releases]
         for series in snapshot.catalog.by_name.values()
     ]
     spent = {
-        each.collection: _period_spends(snapshot, each)
+        one_series.collection: _period_spends(snapshot, one_series)
         for series in named
-        for each in series
-        if each.collection.app == app
+        for one_series in series
+        if one_series.collection.app == app
     }
     newest = (series[0].collection for series in named if series)
-    return [_loss_view(each) for each in person_losses(spent, newest)]
+    return [_loss_view(person_loss) for person_loss in person_losses(spent, newest)]
 
 
 def _period_spends(snapshot: Snapshot, series: Series) -> list[Fraction]:
@@ -144,7 +146,9 @@ def _loss_view(loss: PersonLoss) -> PersonLossView:
 
 def _cross_collection(named: Mapping[str, tuple[Series, ...]], app: str) -> CrossCollectionBudget:
     newest = {name: series[0].collection for name, series in named.items()}
-    return compose_collections({name: each for name, each in newest.items() if each.app == app})
+    return compose_collections(
+        {name: collection for name, collection in newest.items() if collection.app == app}
+    )
 
 
 def without_bars(result: BudgetResult) -> BudgetResult:

@@ -52,7 +52,7 @@ def list_collections(snapshot: Snapshot) -> CollectionList:
 
 def _summary(snapshot: Snapshot, series: tuple[Series, ...]) -> CollectionSummary:
     newest = series[0].collection
-    public = all(counts_are_public(each.collection) for each in series)
+    public = all(counts_are_public(one_series.collection) for one_series in series)
     return CollectionSummary(
         name=newest.name,
         fingerprint=newest.fingerprint,

@@ -232,7 +232,7 @@ def _figure(side: ShareEstimates | MeanEstimate, place: int) -> SideFigure:
 
 def _called(value: Value | None) -> str:
     if isinstance(value, dict):
-        return ", ".join(spelled(each) for each in value.values())
+        return ", ".join(spelled(part) for part in value.values())
     return "the mean" if value is None else spelled(value)
 
 

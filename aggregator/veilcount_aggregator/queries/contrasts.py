@@ -64,8 +64,10 @@ def contrast(snapshot: Snapshot, name: str, query: ContrastQuery) -> ContrastRes
     Errors, guarantees, and the number of devices that each model needs.
     """
     everyone = snapshot.named(name)
-    wanted = [series_by_fingerprint(everyone, each) for each in query.series] or [everyone[0]]
-    return ContrastResult(name, [_series(snapshot, each, query) for each in wanted])
+    wanted = [series_by_fingerprint(everyone, fingerprint) for fingerprint in query.series] or [
+        everyone[0]
+    ]
+    return ContrastResult(name, [_series(snapshot, one_series, query) for one_series in wanted])
 
 
 def _series(snapshot: Snapshot, series: Series, query: ContrastQuery) -> SeriesContrast:
@@ -107,7 +109,7 @@ def _seen(snapshot: Snapshot, series: Series) -> ObservedPeriod | None:
         sizes[cell.period] = sizes.get(cell.period, 0) + reports
     if not sizes:
         return None
-    period = max(sizes, key=lambda each: sizes[each])
+    period = max(sizes, key=lambda number: sizes[number])
     covered = time_range(series, range(period, period + 1), snapshot.today)
     return ObservedPeriod(covered, sizes[period], _frequencies(snapshot, series, covered))
 

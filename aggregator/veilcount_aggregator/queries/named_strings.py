@@ -71,8 +71,8 @@ def name_strings(collection: Collection, release: Release, candidates: Candidate
     half_width = distribution.difference_half_width(1 - release.level)  # of a sum as well
     return NamedStrings(
         [
-            NamedString(candidates.texts[each], *map(int, count_interval(count, half_width)))
-            for each, count in zip(chosen.tolist(), total[chosen].tolist(), strict=True)
+            NamedString(candidates.texts[value], *map(int, count_interval(count, half_width)))
+            for value, count in zip(chosen.tolist(), total[chosen].tolist(), strict=True)
         ],
         len(candidates.texts),
         sum(_left(half, column[chosen]) for half, column in zip(released, buckets, strict=True)),

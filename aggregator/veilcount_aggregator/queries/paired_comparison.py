@@ -77,8 +77,8 @@ def compare_pair(snapshot: Snapshot, series: Series, level: float) -> PairedComp
 def _other(snapshot: Snapshot, series: Series) -> Series | None:
     """Return the newest series of the pair, if that names this collection too."""
     paired = snapshot.catalog.by_name.get(series.collection.twin or "", ())
-    fit = (each for each in paired if each.collection.twin == series.collection.name)
-    return next((each for each in fit if each.collection.model != series.collection.model), None)
+    fit = (other for other in paired if other.collection.twin == series.collection.name)
+    return next((other for other in fit if other.collection.model != series.collection.model), None)
 
 
 def _view(snapshot: Snapshot, local: Series, central: Series, level: float) -> PairedComparison:
@@ -120,10 +120,10 @@ def _last(snapshot: Snapshot, local: Series, central: Series) -> Release | None:
     """Return the newest release comparable with the local half."""
     wanted = kind_of(local.collection).released_as
     releases = [
-        Release.from_json(each.answer)
-        for each in load_releases(snapshot.store, central.fingerprint)
+        Release.from_json(release.answer)
+        for release in load_releases(snapshot.store, central.fingerprint)
     ]
-    return next((each for each in reversed(releases) if each.kind == wanted), None)
+    return next((release for release in reversed(releases) if release.kind == wanted), None)
 
 
 def _figures(collection: Collection, release: Release) -> dict[str, PairedFigure]:
@@ -132,7 +132,7 @@ def _figures(collection: Collection, release: Release) -> dict[str, PairedFigure
     columns = zip(release.labels, release.values, release.low, release.high, strict=True)
     return {
         value_key(_named(collection, label, release)): PairedFigure(
-            *(each / whole for each in figures)
+            *(figure / whole for figure in figures)
         )
         for label, *figures in columns
     }

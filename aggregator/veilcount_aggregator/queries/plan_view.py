@@ -86,7 +86,8 @@ def _a(unit: Unit) -> str:
 def _figures(planned: PlanResult) -> tuple[tuple[str, str, str, bool], ...]:
     """Return devices, epsilon and margin, each with a note, and whether it was computed."""
     margin, sample = (
-        error_bar(each.half_width, planned.quantity) for each in (planned.error, planned.population)
+        error_bar(error.half_width, planned.quantity)
+        for error in (planned.error, planned.population)
     )
     of, found = f"at {level(planned.level)}; as a sample of the population {sample}", planned.found
     third = ("Accuracy", margin, of, found == "error")
@@ -154,8 +155,8 @@ def _terms(planned: PlanResult) -> list[tuple[str, str]]:
 def _over_time(planned: PlanResult) -> str:
     """Return how well each period is known if all of them together cost the epsilon of one."""
     ways = ", ".join(
-        f"{error_bar(each.half_width, planned.quantity)} with {each.definition}"
-        for each in planned.over_time
+        f"{error_bar(way.half_width, planned.quantity)} with {way.definition}"
+        for way in planned.over_time
     )
     periods = f"{planned.composition.answers:,} {planned.unit}s"
     return (

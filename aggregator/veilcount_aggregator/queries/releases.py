@@ -217,8 +217,12 @@ def series_releases(store: RecordStore, series: Series) -> SeriesReleases:
             for account in period_accounts(series, stored, range(collection.periods))
         ],
         [
-            _view(collection, Release.from_json(each.answer), date.fromisoformat(each.day))
-            for each in stored
+            _view(
+                collection,
+                Release.from_json(stored_release.answer),
+                date.fromisoformat(stored_release.day),
+            )
+            for stored_release in stored
         ],
     )
 
@@ -267,7 +271,10 @@ def _quantiles(release: Release) -> list[QuantileView]:
     if release.kind != "histogram" or not all(type(label) is int for label in release.labels):
         return []
     found = [quantile(release, share, release.level) for share in QUANTILES]
-    return [QuantileView(float(each.share), each.value, each.low, each.high) for each in found]
+    return [
+        QuantileView(float(released.share), released.value, released.low, released.high)
+        for released in found
+    ]
 
 
 def _noise(parts: Iterable[PartNoise]) -> list[NoiseView]:

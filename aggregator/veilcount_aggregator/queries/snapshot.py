@@ -52,11 +52,13 @@ class Snapshot:
         Those of the given fingerprints (their first digits will do), or all.
         """
         everyone = self.named(name)
-        query = [series_by_fingerprint(everyone, each) for each in fingerprints] or list(everyone)
-        found = [each for each in query if not each.collection.trust.releases]
+        query = [
+            series_by_fingerprint(everyone, fingerprint) for fingerprint in fingerprints
+        ] or list(everyone)
+        found = [one_series for one_series in query if not one_series.collection.trust.releases]
         if not found or (fingerprints and len(found) < len(query)):
             raise QueryError("collection", name, RELEASES.replace("{name}", name))
-        return [each for each in everyone if each in found]
+        return [one_series for one_series in everyone if one_series in found]
 
     def reports(self, series: Series) -> int:
         """Return how many reports a series holds."""
@@ -65,9 +67,9 @@ class Snapshot:
 
 def series_by_fingerprint(series: Sequence[Series], fingerprint: str) -> Series:
     """Return the series of a fingerprint, or of its first digits."""
-    found = [each for each in series if each.fingerprint.startswith(fingerprint)]
+    found = [one_series for one_series in series if one_series.fingerprint.startswith(fingerprint)]
     if len(fingerprint) < LEAST_DIGITS or len(found) != 1:
-        known = ", ".join(each.fingerprint[:12] for each in series)
+        known = ", ".join(one_series.fingerprint[:12] for one_series in series)
         raise QueryError(
             "series", fingerprint, f"give the first {LEAST_DIGITS} digits or more of one of {known}"
         )

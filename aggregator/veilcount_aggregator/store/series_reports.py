@@ -83,8 +83,8 @@ class CoalescedReports:
 def coalesce(group: Sequence[SeriesReports]) -> list[CoalescedReports]:
     """Return a group with one member a series."""
     members: dict[tuple[str, int, Quota | None], list[int]] = {}
-    for place, each in enumerate(group):
-        limits = (each.series.fingerprint, each.new_pseudonym_limit, each.quota)
+    for place, part in enumerate(group):
+        limits = (part.series.fingerprint, part.new_pseudonym_limit, part.quota)
         members.setdefault(limits, []).append(place)
     return [
         CoalescedReports(concatenate_reports([group[place] for place in places]), places)

@@ -143,8 +143,8 @@ class Issuance:
                 slots = remaining
                 continue
             tokens = {
-                each.pseudonym: each.finalize(keys[each.period], signature)
-                for each, signature in zip(slots, signed, strict=True)
+                slot.pseudonym: slot.finalize(keys[slot.period], signature)
+                for slot, signature in zip(slots, signed, strict=True)
             }
             self.state.keep_tokens(person, tokens)
             return

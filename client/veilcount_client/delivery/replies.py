@@ -165,9 +165,9 @@ def _kinds(reports: Iterable[Report], outcome: Outcome) -> dict[str, str]:
         prefix = REJECTED if isinstance(outcome, Rejected) else ""
         return dict.fromkeys(series, prefix + outcome.why.replace("|", " ")[:MOST_TEXT])
     kinds: dict[str, str] = {}
-    for each, verdict in zip(series, outcome.verdicts, strict=True):
-        if not verdict.delivered or each not in kinds:
-            kinds[each] = verdict.value
+    for fingerprint, verdict in zip(series, outcome.verdicts, strict=True):
+        if not verdict.delivered or fingerprint not in kinds:
+            kinds[fingerprint] = verdict.value
     return kinds
 
 

@@ -73,7 +73,7 @@ class Uploader:
         }
         self.replies = Replies(
             self.state,
-            {fingerprint: each.name for fingerprint, each in series.items()},
+            {fingerprint: one_series.name for fingerprint, one_series in series.items()},
             self.now,
             partial(describe, keyed=self.keyed, test=self.test),
             self.host,

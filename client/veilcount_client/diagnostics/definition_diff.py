@@ -126,9 +126,11 @@ def _again(new: Collection, old: Collection, paid: DayRange, *, same: bool) -> F
         return False, f"{who} answers nothing of the new form"
     if same:
         return True, f"{who} answers the new form from {after} on"
-    each = "" if old.unit is Unit.USER else f", and so for every {period_name(old.unit)} answered"
+    consequence = (
+        "" if old.unit is Unit.USER else f", and so for every {period_name(old.unit)} answered"
+    )
     waits = f"unit {old.unit} -> {new.unit}: {who} gives no {_OFTEN[new.unit]} before {after}"
-    return False, f"{waits}{each}: no time is paid for twice"
+    return False, f"{waits}{consequence}: no time is paid for twice"
 
 
 def _reach(collection: Collection) -> DayRange:

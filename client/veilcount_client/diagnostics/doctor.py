@@ -65,9 +65,9 @@ def _definitions(settings: ClientSettings) -> tuple[Collections, DiagnosticResul
 def _campaigns(collections: Collections, now: float) -> Iterator[DiagnosticResult]:
     """Yield for each campaign whether it is running, as this machine's clock has it."""
     today = instant(now).date()
-    for name, each in collections.items():
-        running = f"it is {today}, the campaign runs until {each.until}"
-        problem = problems.campaign(each, now)
+    for name, collection in collections.items():
+        running = f"it is {today}, the campaign runs until {collection.until}"
+        problem = problems.campaign(collection, now)
         yield DiagnosticResult.from_problem(f"clock, {name}", problem, running)
 
 

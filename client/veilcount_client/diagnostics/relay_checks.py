@@ -76,7 +76,7 @@ def _results(
 ) -> Iterator[DiagnosticResult]:
     """Yield a line for the relay, and one for each key that was answered."""
     unknown = [kind == "KeyRetired" for kind, _, _ in found]
-    other = [each for each, retired in zip(found, unknown, strict=True) if not retired]
+    other = [result for result, retired in zip(found, unknown, strict=True) if not retired]
     if other and other[0][0]:
         yield DiagnosticResult("relay", False, f"{relay}: {other[0][2]}")
         return

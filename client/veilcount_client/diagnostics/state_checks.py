@@ -159,15 +159,15 @@ def _consent(
 
 
 def _closed(state: ClientState, collections: Collections) -> Iterator[DiagnosticResult]:
-    names = {each.fingerprint: name for name, each in collections.items()}
+    names = {collection.fingerprint: name for name, collection in collections.items()}
     for series in sorted(closed_series(state, names), key=names.__getitem__):
         yield DiagnosticResult(f"closed, {names[series]}", False, problems.CLOSED)
 
 
 def _replies(state: ClientState, collections: Collections) -> Iterator[DiagnosticResult]:
     """Yield what the aggregator last said of a collection, where a probe would not hear it."""
-    for name, each in collections.items():
-        reply = last_reply(state, each.fingerprint)
+    for name, collection in collections.items():
+        reply = last_reply(state, collection.fingerprint)
         if reply and reply.kind in VERDICTS and reply.kind != Verdict.CLOSED:
             message = f"on {reply.day} the aggregator {VERDICTS[reply.kind]}"
             yield DiagnosticResult(f"delivery, {name}", False, message)
@@ -218,7 +218,7 @@ def _queued_reports(state: ClientState, now: float) -> tuple[bool, str]:
 
 
 def _losses(state: ClientState, collections: Collections) -> Iterator[DiagnosticResult]:
-    names = {each.fingerprint: name for name, each in collections.items()}
+    names = {collection.fingerprint: name for name, collection in collections.items()}
     for (loss, where), count in sorted(state.losses().items()):
         if count > 0 and loss in ADVICE:
             name = names.get(where, where)

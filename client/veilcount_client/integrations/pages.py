@@ -198,10 +198,10 @@ class PrivacyPages:
         """Return what a consent covers: neither over the ceilings nor for an untrusted curator."""
         client = self._client()
         return [
-            each
-            for name, each in client.collections.items()
+            collection
+            for name, collection in client.collections.items()
             if name not in client.reservation.refused
-            and (not each.trust.reveals or client.settings.trust_curator)
+            and (not collection.trust.reveals or client.settings.trust_curator)
         ]
 
     def _link(self, address: str, key: str) -> str:

@@ -138,8 +138,8 @@ def drawn_instants(
         for answer in range(collection.per_period)
     )
     open_share = (end - since) / (end - start)
-    spread = (since + each * open_share for each in drawn)
-    return tuple(sorted(math.ceil(each / MINUTE) * MINUTE for each in spread))
+    spread = (since + offset * open_share for offset in drawn)
+    return tuple(sorted(math.ceil(moment / MINUTE) * MINUTE for moment in spread))
 
 
 def tokens_requested_at(person: PersonState, collection: Collection) -> float:

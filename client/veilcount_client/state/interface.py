@@ -58,7 +58,7 @@ class PersonState:
     @property
     def covered(self) -> frozenset[str]:
         """The fingerprints that the consent covers."""
-        return frozenset(name for name, each in self.coverage.items() if each.is_current)
+        return frozenset(name for name, covered in self.coverage.items() if covered.is_current)
 
 
 class Resumption(NamedTuple):

@@ -122,9 +122,9 @@ class RedisState:
         ]
 
     def consent(self, key: bytes, decision: ConsentDecision) -> None:
-        code = next(code for code, each in _CONSENTED.items() if each is decision.consented)
+        code = next(code for code, answer in _CONSENTED.items() if answer is decision.consented)
         lists: list[object] = [3 * len(decision.covered)]
-        lists += [part for name, each in decision.covered.items() for part in (name, *each)]
+        lists += [part for name, counts in decision.covered.items() for part in (name, *counts)]
         for names in (decision.withdrawn, decision.declined, decision.lifted):
             lists += [len(names), *sorted(names)]
         self._run("consent", key, code, float(decision.at), new_salt(), *lists)

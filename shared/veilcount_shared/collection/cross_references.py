@@ -44,7 +44,11 @@ def _check_replacements(collection: Collection, collections: Collections) -> Non
         raise DefinitionError(
             "replaces", collection.replaces, "that collection is still in this file: remove it"
         )
-    first = next(each.name for each in collections.values() if (each.replaces or "").lower() == old)
+    first = next(
+        collection.name
+        for collection in collections.values()
+        if (collection.replaces or "").lower() == old
+    )
     if first != collection.name:
         fix = f"[{first}] replaces it: only one collection may replace another"
         raise DefinitionError("replaces", collection.replaces, fix)

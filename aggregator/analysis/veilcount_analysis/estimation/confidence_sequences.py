@@ -100,9 +100,9 @@ def anytime(evidence: Estimator) -> AnytimeEstimator:
                 evidence, lambda alpha, target: _support_ends(evidence, alpha, target)
             )
         case GroupSums():
-            each = [anytime(group) for group in evidence.groups]
+            estimators = [anytime(group) for group in evidence.groups]
             return AnytimeEstimator(
-                evidence, lambda alpha, target: _joined_ends(each, alpha, target)
+                evidence, lambda alpha, target: _joined_ends(estimators, alpha, target)
             )
         case CellSums():
             return AnytimeEstimator(evidence, lambda alpha, _target: _cell_ends(evidence, alpha))
@@ -131,8 +131,8 @@ def _cell_ends(evidence: CellSums, alpha: float) -> Ends:
     return low, high
 
 
-def _joined_ends(each: list[AnytimeEstimator], alpha: float, target: IntervalTarget) -> Ends:
-    low, high = zip(*(one.interval(alpha, target) for one in each), strict=True)
+def _joined_ends(estimators: list[AnytimeEstimator], alpha: float, target: IntervalTarget) -> Ends:
+    low, high = zip(*(one.interval(alpha, target) for one in estimators), strict=True)
     return np.concatenate(low), np.concatenate(high)
 
 

@@ -127,13 +127,13 @@ def _transforms(mechanism: MeanMechanism, n: int, frequencies: Floats) -> Comple
     numbers = numbers[: (len(numbers) + 1) // 2]
     waves = np.exp(1j * np.outer(decoded_levels(mechanism), frequencies))
     shifts = np.exp(-1j * np.outer(numbers, frequencies))
-    each = _chances(mechanism, parts)[: len(numbers)] @ waves * shifts
-    low, high = each[0], each[0].conj()
+    transforms = _chances(mechanism, parts)[: len(numbers)] @ waves * shifts
+    low, high = transforms[0], transforms[0].conj()
     split = {round(n * part / 16) for part in range(1, 9)}
     ends = [low**k * high ** (n - k) for k in split]
     rest = low ** ((n - 1) // 2) * high ** (n // 2)
-    one_inside = rest * each if 1 < n <= FEW else each[:0]
-    return np.concatenate([each**n, ends, one_inside])
+    one_inside = rest * transforms if 1 < n <= FEW else transforms[:0]
+    return np.concatenate([transforms**n, ends, one_inside])
 
 
 @lru_cache(maxsize=64)

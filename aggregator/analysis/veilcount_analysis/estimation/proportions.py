@@ -122,8 +122,10 @@ class GroupSums:
         return _side_by_side([group.poisoned(fakes) for group in self.groups])
 
 
-def _side_by_side(each: list[Ends]) -> Ends:
-    return np.concatenate([low for low, _ in each]), np.concatenate([high for _, high in each])
+def _side_by_side(group_ends: list[Ends]) -> Ends:
+    return np.concatenate([low for low, _ in group_ends]), np.concatenate(
+        [high for _, high in group_ends]
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -154,7 +154,12 @@ class Units:
     @classmethod
     def from_features(cls, domain: Features) -> Units:
         """Return the middle and half the width of each range."""
-        ends = np.array([[float(each.low), float(each.high)] for _, each in domain.features])
+        ends = np.array(
+            [
+                [float(number_range.low), float(number_range.high)]
+                for _, number_range in domain.features
+            ]
+        )
         return cls(ends.mean(axis=1), np.ptp(ends, axis=1) / 2)
 
     def of(self, function: Function) -> Function:

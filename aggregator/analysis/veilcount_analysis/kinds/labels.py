@@ -83,9 +83,9 @@ def places_of(collection: Collection, words: Iterable[str]) -> ValuePlaces:
     table = _table(collection)
     places: list[int] = []
     unknown: list[str] = []
-    for each in words:
-        one = _place(collection, table, each)
-        several = [each] if one is not None or each.startswith("{") else each.split(",")
+    for word in words:
+        one = _place(collection, table, word)
+        several = [word] if one is not None or word.startswith("{") else word.split(",")
         for part in several:
             place = _place(collection, table, part)
             if place is None:
@@ -118,10 +118,10 @@ def groups_of(collection: Collection, words: Sequence[str]) -> dict[str, Counts]
     if isinstance(domain, Cross):
         return _margin(domain, words)
     groups = {}
-    for each in words:
-        name, colon, values = each.partition(":")
+    for word in words:
+        name, colon, values = word.partition(":")
         if not (name and colon and values) or name in groups:
-            raise QueryError("group", each, "give a name and values, such as warm:red,orange")
+            raise QueryError("group", word, "give a name and values, such as warm:red,orange")
         found = places_of(collection, [values])
         if found.unknown:
             raise no_value(collection, found.unknown[0], "group")

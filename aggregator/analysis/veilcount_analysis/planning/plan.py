@@ -202,7 +202,7 @@ def _countable(question: QuestionShape) -> None:
 
 def _planned(solver: Solver, trust: TrustModel, found: str, choice: Solution) -> PlanResult:
     question, quantity = solver.question, solver.question.quantity
-    each = solver.each(choice.devices)
+    per_arm = solver.each(choice.devices)
     mechanism = None if choice.device is None else quantity.family(choice.device)
     shown = choice.epsilon if choice.device is None else choice.device
     times = question.number_of_periods
@@ -228,7 +228,7 @@ def _planned(solver: Solver, trust: TrustModel, found: str, choice: Solution) ->
         device=choice.device,
         error=choice.error,
         population=with_sampling(
-            choice.error, each, quantity.sampling(None) * question.arms, question.level
+            choice.error, per_arm, quantity.sampling(None) * question.arms, question.level
         ),
         mechanism=handler_of(mechanism or Identity(2)).describe(),
         bits=0 if mechanism is None else mechanism.bits,
@@ -248,13 +248,13 @@ def _planned(solver: Solver, trust: TrustModel, found: str, choice: Solution) ->
 
 def _detectable(solver: Solver, choice: Solution, mechanism: Randomizer | None) -> float | None:
     """Return the least share that stands out from all values that nobody has, jointly."""
-    inputs, each = solver.question.values, solver.each(choice.devices)
+    inputs, per_arm = solver.question.values, solver.each(choice.devices)
     if inputs is None:
         return choice.least_share
     if mechanism is None:
         curator = solver.question.quantity.curator(choice.epsilon)
-        return curator.half_width(CUT / inputs) / each
-    return noise_line(share_handler_of(mechanism).response, each, inputs)
+        return curator.half_width(CUT / inputs) / per_arm
+    return noise_line(share_handler_of(mechanism).response, per_arm, inputs)
 
 
 def _correlation(solver: Solver, choice: Solution) -> float | None:

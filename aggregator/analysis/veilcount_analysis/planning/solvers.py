@@ -278,10 +278,10 @@ class ShuffledSolver(LocalSolver):
         device = largest_local_epsilon(
             family, lambda tried: self._each(tried, error) or MOST, epsilon, question.delta
         )
-        each = self._each(device, error)
-        if each is None:
+        per_arm = self._each(device, error)
+        if per_arm is None:
             raise _unreachable(question, error)
-        return self.solution(each * question.arms, epsilon, device)
+        return self.solution(per_arm * question.arms, epsilon, device)
 
     def _each(self, device: Fraction, error: float) -> int | None:
         """Return how many devices an arm needs at this local epsilon."""

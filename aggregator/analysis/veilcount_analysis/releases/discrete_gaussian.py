@@ -66,4 +66,4 @@ class DiscreteGaussianNoise:
         places = np.arange(-edge, edge + 1)
         weights = np.exp(-((places / self.scale) ** 2) / 2).cumsum()
         drawn = places[np.searchsorted(weights, generator.random(size) * weights[-1])]
-        return [int(each) for each in drawn]
+        return [int(number) for number in drawn]

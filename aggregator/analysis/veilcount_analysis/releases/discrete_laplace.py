@@ -65,4 +65,4 @@ class DiscreteLaplaceNoise:
     def draw(self, size: int, generator: Generator) -> list[int]:
         """Return noise for simulations: the difference of two geometric draws, in floats inside."""
         one, two = generator.geometric(-expm1(-1 / self.scale), size=(2, size))
-        return [int(each) for each in one - two]
+        return [int(number) for number in one - two]

@@ -45,12 +45,12 @@ def calibrated_gaussian_scale(squared_sensitivity: int, rho: Fraction) -> float:
 
 def add_noise(true: Sequence[int], scale: float) -> list[int]:
     """Return each number with exact discrete Laplace noise of this scale."""
-    return [int(each) for each in _laplace(scale)(list(true))]
+    return [int(number) for number in _laplace(scale)(list(true))]
 
 
 def add_gaussian_noise(true: Sequence[int], scale: float) -> list[int]:
     """Return each number with exact discrete Gaussian noise of this scale."""
-    return [int(each) for each in _gaussian(scale)(list(true))]
+    return [int(number) for number in _gaussian(scale)(list(true))]
 
 
 @lru_cache(maxsize=1024)

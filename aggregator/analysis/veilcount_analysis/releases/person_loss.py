@@ -51,10 +51,10 @@ def person_losses(
     """
     open_ = set(current)
     by_adjacency: dict[Adjacency, list[Collection]] = {}
-    for each in spent:
-        by_adjacency.setdefault(each.epsilon_adjacency, []).append(each)
+    for collection in spent:
+        by_adjacency.setdefault(collection.epsilon_adjacency, []).append(collection)
     return [
-        _loss(adjacency, {each: spent[each] for each in series}, open_)
+        _loss(adjacency, {collection: spent[collection] for collection in series}, open_)
         for adjacency, series in sorted(by_adjacency.items())
     ]
 
@@ -64,10 +64,14 @@ def _loss(
     spent: Mapping[Collection, Sequence[Fraction]],
     current: set[Collection],
 ) -> PersonLoss:
-    so_far = {each: person_spent(each, periods) for each, periods in spent.items()}
+    so_far = {
+        collection: person_spent(collection, periods) for collection, periods in spent.items()
+    }
     most = {
-        each: max(so_far[each], _whole_budget(each) if each in current else Fraction(0))
-        for each in spent
+        collection: max(
+            so_far[collection], _whole_budget(collection) if collection in current else Fraction(0)
+        )
+        for collection in spent
     }
     # one chance for each series: their deltas add up, and the conversion uses them all
     converting = sum(map(conversion_delta, spent), Fraction(0))
@@ -75,11 +79,11 @@ def _loss(
     converted = epsilon_of_rho(in_rho, converting) if in_rho else Fraction(0)
     return PersonLoss(
         adjacency,
-        tuple(dict.fromkeys(each.name for each in spent)),
+        tuple(dict.fromkeys(collection.name for collection in spent)),
         _sum(so_far, Accounting.EPSILON),
         _sum(so_far, Accounting.RHO),
         _sum(most, Accounting.EPSILON) + converted,
-        sum((each.delta or Fraction(0) for each in spent), Fraction(0)),
+        sum((collection.delta or Fraction(0) for collection in spent), Fraction(0)),
     )
 
 
@@ -88,5 +92,9 @@ def _whole_budget(collection: Collection) -> Fraction:
 
 
 def _sum(figures: Mapping[Collection, Fraction], unit: Accounting) -> Fraction:
-    wanted = (figure for each, figure in figures.items() if Accounting.of_collection(each) is unit)
+    wanted = (
+        figure
+        for collection, figure in figures.items()
+        if Accounting.of_collection(collection) is unit
+    )
     return sum(wanted, Fraction(0))

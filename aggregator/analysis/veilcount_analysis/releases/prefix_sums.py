@@ -81,7 +81,7 @@ class PrefixStrategy:
 @lru_cache(maxsize=16)
 def best_strategy(periods: int, kind: NoiseKind) -> PrefixStrategy:
     """Return the strategy with the least predicted error."""
-    return min(strategies(periods), key=lambda each: each.predicted_error(kind))
+    return min(strategies(periods), key=lambda strategy: strategy.predicted_error(kind))
 
 
 def strategies(periods: int) -> list[PrefixStrategy]:

@@ -56,7 +56,7 @@ def quantile(release: Release, share: Fraction, level: float = LEVEL) -> Release
         crossing = kept = np.arange(len(numbers))
     place = crossing[len(crossing) // 2]
     low, high = min(kept.min(initial=place), place), max(kept.max(initial=place), place)
-    value, least, most = (int(numbers[order[each]]) for each in (place, low, high))
+    value, least, most = (int(numbers[order[rank]]) for rank in (place, low, high))
     return ReleasedQuantile(share, value, least, most, level)
 
 

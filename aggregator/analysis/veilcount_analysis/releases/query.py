@@ -173,23 +173,27 @@ QUERY_TYPES: dict[str, type[Query]] = {}
 
 def parse_query(written: object, collection: Collection) -> Query:
     """Return the query that is written, or refuse what is none of this collection."""
-    for each in QUERY_TYPES.values():
-        query = each.parse(written, collection)
+    for query_type in QUERY_TYPES.values():
+        query = query_type.parse(written, collection)
         if query is not None:
             return query
-    forms = ", ".join(form for each in QUERY_TYPES.values() for form in each.forms)
+    forms = ", ".join(form for query_type in QUERY_TYPES.values() for form in query_type.forms)
     raise QueryError("query", written, f"give {forms}".replace("NAME", collection.name))
 
 
 def query_options(collection: Collection) -> dict[str, QueryOption]:
     """Return all that a form offers for a collection, by name."""
-    types = sorted(QUERY_TYPES.values(), key=lambda each: each.order)
-    return {option.name: option for each in types for option in each.options(collection)}
+    types = sorted(QUERY_TYPES.values(), key=lambda query_type: query_type.order)
+    return {
+        option.name: option for query_type in types for option in query_type.options(collection)
+    }
 
 
 def describe_query(written: object) -> str:
     """Return a query in words, whatever its type."""
-    return next(text for each in QUERY_TYPES.values() if (text := each.describe(written)))
+    return next(
+        text for query_type in QUERY_TYPES.values() if (text := query_type.describe(written))
+    )
 
 
 def count_interval(value: int, half_width: int) -> Figure:

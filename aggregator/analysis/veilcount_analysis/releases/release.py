@@ -152,7 +152,7 @@ def _drawn(
 def _above(threshold: int, places: list[int], noised: list[int]) -> tuple[int, ...]:
     """Return places and counts by turns, of the counts that reach a threshold."""
     both = zip(places, noised, strict=True)
-    return tuple(chain.from_iterable(each for each in both if each[1] >= threshold))
+    return tuple(chain.from_iterable(pair for pair in both if pair[1] >= threshold))
 
 
 def _exact(number: Fraction | None) -> str:

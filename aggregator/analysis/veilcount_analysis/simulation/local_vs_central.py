@@ -136,7 +136,7 @@ def _central(
     release = draw_release(price_query(request, paired), counters, level, noise=noise)
     whole = 1 if number else population.n
     return SimulatedEstimate(
-        *(np.array(each) / whole for each in (release.values, release.low, release.high))
+        *(np.array(numbers) / whole for numbers in (release.values, release.low, release.high))
     )
 
 

@@ -151,16 +151,16 @@ def _graceful_shutdown() -> Iterator[None]:
     """Handle SIGTERM and SIGHUP as Ctrl-C, and ignore further signals during the cleanup."""
 
     def end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - what a handler takes
-        for each in SIGNALS:
-            signal.signal(each, signal.SIG_IGN)
+        for signal_number in SIGNALS:
+            signal.signal(signal_number, signal.SIG_IGN)
         raise KeyboardInterrupt
 
-    before = {each: signal.signal(each, end) for each in SIGNALS}
+    before = {number: signal.signal(number, end) for number in SIGNALS}
     try:
         yield
     finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
+        for signum, handler in before.items():
+            signal.signal(signum, handler)
 
 
 @contextmanager

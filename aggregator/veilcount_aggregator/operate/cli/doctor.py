@@ -96,7 +96,7 @@ def command(
         ]
     if as_json:
         print_json(
-            {"state": worst(findings).value, "findings": [asdict(each) for each in findings]}
+            {"state": worst(findings).value, "findings": [asdict(finding) for finding in findings]}
         )
     else:
         print_table(("", "target", "check", "finding"), map(_row, findings))
@@ -129,6 +129,6 @@ def _row(finding: Finding) -> tuple[Text | str, ...]:
 
 
 def _summary(findings: Sequence[Finding]) -> str:
-    counts = Counter(each.state for each in findings)
+    counts = Counter(finding.state for finding in findings)
     listed = ", ".join(f"{counts[state]} {state}" for state in Severity if counts[state])
     return f"{len(findings)} finding{'s' * (len(findings) > 1)}: {listed}"

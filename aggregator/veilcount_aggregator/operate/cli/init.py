@@ -88,7 +88,9 @@ def _from_environment(name: str, default: Any) -> Any:
 def _require_memory(store: Store) -> None:
     """Refuse definitions whose counters do not fit, as a server would when it starts."""
     series = [
-        each for file in _from_environment("collections", ()) for each in read_source(file).series()
+        one_series
+        for file in _from_environment("collections", ())
+        for one_series in read_source(file).series()
     ]
     limit = _from_environment("max_counter_memory", None)
     require_memory(store, load_catalog(store).series, series, utc_day(options.now()), limit)
@@ -105,7 +107,7 @@ def _definition_problems() -> Iterator[str]:
 def _folder_problems(folder: Path | None) -> Iterator[str]:
     if folder is None:
         return
-    nearest = next(each for each in (folder, *folder.parents) if each.exists())
+    nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
     if not nearest.is_dir():
         yield f"{nearest}: not a directory: give a store in another"
     elif not os.access(nearest, os.W_OK | os.X_OK):

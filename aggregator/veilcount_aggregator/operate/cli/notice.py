@@ -42,12 +42,12 @@ def command(file: Path, name: str | None, *, relay: str, persons: bool, as_json:
     """
     family = load_collections(file)
     chosen = list(family.values()) if name is None else [options.find_collection(family, name)]
-    notices = [notice(each, relay=relay or None, by_app=persons) for each in chosen]
+    notices = [notice(collection, relay=relay or None, by_app=persons) for collection in chosen]
     if as_json:
-        print_json([_document(each) for each in notices])
+        print_json([_document(text) for text in notices])
         return
-    for each in notices:
-        print_lines(_lines(each, _width()))
+    for text in notices:
+        print_lines(_lines(text, _width()))
 
 
 def _width() -> int | None:

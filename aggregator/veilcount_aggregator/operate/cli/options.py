@@ -38,7 +38,7 @@ from .main import warn
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-DEFAULTS = {each.name: each.default for each in fields(Settings)}
+DEFAULTS = {field_.name: field_.default for field_ in fields(Settings)}
 COUNT = click.IntRange(1, 10**9 - 1)
 
 

@@ -51,7 +51,7 @@ def facts_table(rows: Sequence[Mapping[str, str]], none: str) -> Table:
 def print_table(columns: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
     """Print a table. Long cells fold at a terminal's edge: a truncated key would be useless."""
     table = RichTable(
-        *(Column(each, overflow="fold") for each in columns), box=None, pad_edge=False
+        *(Column(column, overflow="fold") for column in columns), box=None, pad_edge=False
     )
     for row in rows:
         table.add_row(

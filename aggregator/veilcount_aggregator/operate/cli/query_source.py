@@ -245,7 +245,7 @@ def _parameter_option(param: Param) -> Callable[[Callable[..., Any]], Callable[.
     return click.option(
         f"--{param.name}/--no-{param.name}" if flag else f"--{param.name}",
         _key(param),
-        type=click.Choice([str(each) for each in param.choices]) if param.choices else None,
+        type=click.Choice([str(choice) for choice in param.choices]) if param.choices else None,
         default=str(param.default) if param.choices else None,
         show_default=bool(param.choices),
         multiple=param.repeated,

@@ -61,7 +61,7 @@ def create(out: Path | None, url: str | None, *, as_json: bool) -> None:
     """Make a key; at most two are valid at a time."""
     with options.opened(url) as store:
         key = create_gateway_key(store, options.now())
-        configs = [each.config for each in load_gateway_keys(store)]
+        configs = [gateway_key.config for gateway_key in load_gateway_keys(store)]
     if out is not None:
         out.write_bytes(encode_configs(configs))
     lines = [f"gateway key {key.key_id} is valid"]
@@ -75,7 +75,7 @@ def create(out: Path | None, url: str | None, *, as_json: bool) -> None:
 def list_keys(url: str | None, *, as_json: bool) -> None:
     """List the valid keys, the newest first."""
     with options.opened(url) as store:
-        facts = [_columns(each) for each in load_gateway_keys(store)]
+        facts = [_columns(gateway_key) for gateway_key in load_gateway_keys(store)]
     print_result(facts, [facts_table(facts, "no keys")], as_json=as_json)
 
 

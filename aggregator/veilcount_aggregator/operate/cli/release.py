@@ -150,8 +150,8 @@ def _past(document: Document) -> Iterator[Part]:
 def _line(release: Document) -> tuple[str, ...]:
     figures = release["figures"]
     shown = [
-        f"{_label(each['value'])} {each['figure']:,.6g} ({_interval_of(each)})"
-        for each in figures[:FEW]
+        f"{_label(figure['value'])} {figure['figure']:,.6g} ({_interval_of(figure)})"
+        for figure in figures[:FEW]
     ]
     if release["query"] == STRINGS:
         shown, figures = [f"{len(figures):,} halves of strings"], []

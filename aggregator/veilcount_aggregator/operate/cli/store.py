@@ -60,7 +60,7 @@ def check(context: click.Context, *, url: str | None, as_json: bool) -> None:
         "engine": health.engine,
         "durable": health.durable.value,
         "why": health.why,
-        "fix": " ".join(f"{each.where}: {each.fix}" for each in health.weaknesses),
+        "fix": " ".join(f"{weakness.where}: {weakness.fix}" for weakness in health.weaknesses),
         "read_only": health.read_only,
         "copied_to": left.where if left else None,
         "releases_locked": lock,
@@ -326,7 +326,7 @@ def restore_epochs(names: tuple[str, ...], *, url: str | None, as_json: bool) ->
 
         update_records(store, record)  # before the change
         restored = {
-            name: max(store.restore_dropped(each) for each in series)
+            name: max(store.restore_dropped(one_series) for one_series in series)
             for name, series in chosen.items()
         }
     rows = [(name, str(epochs)) for name, epochs in restored.items()]

@@ -118,8 +118,8 @@ class Campaign:
         return {
             unit: np.array(
                 [
-                    periods.period_number(unit, self.start, self.day(each))
-                    for each in range(self.days)
+                    periods.period_number(unit, self.start, self.day(number))
+                    for number in range(self.days)
                 ]
             )
             for unit in Unit
@@ -139,8 +139,8 @@ class Campaign:
 
     def write(self, folder: Path) -> Path:
         """Write definitions where a device or an aggregator can read them."""
-        for each, text in {FILE: self.source.text, **self.source.files}.items():
-            (folder / each).write_text(text, encoding="utf-8")
+        for name, text in {FILE: self.source.text, **self.source.files}.items():
+            (folder / name).write_text(text, encoding="utf-8")
         return folder / FILE
 
     def write_beta(self, folder: Path) -> Path:

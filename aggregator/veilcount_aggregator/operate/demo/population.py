@@ -70,7 +70,7 @@ class DemoUsers:
 
 
 def _weekends(campaign: Campaign) -> Flags:
-    return np.array([campaign.day(each).weekday() >= SATURDAY for each in range(campaign.days)])
+    return np.array([campaign.day(number).weekday() >= SATURDAY for number in range(campaign.days)])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,7 +98,7 @@ class TrueAnswers:
         return TrueAnswers(*map(np.concatenate, pairs))
 
     def _columns(self) -> list[Ints]:
-        return [getattr(self, each.name) for each in fields(self)]
+        return [getattr(self, field_.name) for field_ in fields(self)]
 
 
 def draw_answers(

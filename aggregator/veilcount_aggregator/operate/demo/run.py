@@ -176,7 +176,7 @@ class DemoResult:
     @property
     def real(self) -> Counter[Verdict]:
         """The verdicts of the reports of real devices."""
-        return sum((each.verdicts for each in self.recorders.values()), Counter[Verdict]())
+        return sum((recorder.verdicts for recorder in self.recorders.values()), Counter[Verdict]())
 
     @property
     def reader(self) -> Reader:

@@ -51,10 +51,10 @@ def counters_agree(stored: StoreSnapshot) -> Iterator[CheckResult]:
     known = stored.catalog.series
     before = totals(stored.store, known)
     ledgers = read_ledgers(stored.store.export_pieces())
-    spread = {name: stored.store.spend_histograms(each) for name, each in known.items()}
+    spread = {name: stored.store.spend_histograms(one_series) for name, one_series in known.items()}
     after = totals(stored.store, known)
-    for name, each in known.items():
-        yield from _series(each, before, ledgers, spread[name], after)
+    for name, one_series in known.items():
+        yield from _series(one_series, before, ledgers, spread[name], after)
 
 
 def totals(store: TallyReader, known: Mapping[str, Series]) -> CountedTotals:

@@ -42,15 +42,17 @@ def definitions(stored: StoreSnapshot) -> Iterator[CheckResult]:
 @or_ok("no remark on any definition")
 def remarks(stored: StoreSnapshot) -> Iterator[CheckResult]:
     """Check for settings that the author of a definition may not have intended."""
-    for each in stored.open_series:
-        for remark in lint(each.collection):
-            text = f"{each.collection.name}, {remark.key}: {remark.text}"
+    for open_sery in stored.open_series:
+        for remark in lint(open_sery.collection):
+            text = f"{open_sery.collection.name}, {remark.key}: {remark.text}"
             yield warn(text, "change or accept it")
 
 
 def new_pseudonyms(stored: StoreSnapshot) -> Iterator[CheckResult]:
     """Compare the new pseudonyms of each period with their limit."""
-    public = [each for each in stored.open_series if counts_are_public(each.collection)]
+    public = [
+        open_sery for open_sery in stored.open_series if counts_are_public(open_sery.collection)
+    ]
     problems = (problem for series in public for problem in _pseudonyms(stored, series))
     limit = f"{stored.settings.max_new_pseudonyms:,}"
     yield from problems_or_ok(problems, f"no period is near the limit of {limit} new pseudonyms")

@@ -101,10 +101,10 @@ def complete(stored: StoreSnapshot) -> Iterator[CheckResult]:
 
 def _durable(stored: StoreSnapshot) -> Iterator[CheckResult]:
     health = stored.health
-    for each in (weakness for weakness in health.weaknesses if weakness.what != LACKS_COMMITS):
-        finding = wrong if each.blocks else warn
-        yield finding(each.what, "`veilcount store check` names the server and the command")
-    if any(each.blocks for each in health.weaknesses):
+    for blocker in (weakness for weakness in health.weaknesses if weakness.what != LACKS_COMMITS):
+        finding = wrong if blocker.blocks else warn
+        yield finding(blocker.what, "`veilcount store check` names the server and the command")
+    if any(weakness.blocks for weakness in health.weaknesses):
         return
     if health.durable.suffices:
         yield ok(health.why)
@@ -209,9 +209,9 @@ def extras(stored: StoreSnapshot) -> Iterator[CheckResult]:
 def journals(stored: StoreSnapshot) -> Iterator[CheckResult]:
     """Check that the journals of all hosts have confirmed the store's incarnation."""
     known, waiting = registered_journals(stored.store), unconfirmed_journals(stored.store)
-    for each in waiting:
-        last = f"last confirmed it at {each.at}" if each.at else "never confirmed it"
-        yield warn(f"journal {each} {last}: releases wait for it", RETIRE)
+    for missing in waiting:
+        last = f"last confirmed it at {missing.at}" if missing.at else "never confirmed it"
+        yield warn(f"journal {missing} {last}: releases wait for it", RETIRE)
     if not waiting:
         listed = ": " + ", ".join(map(str, known.values())) if known else ""
         yield ok(f"{len(known)} registered, all have confirmed the store{listed}")

@@ -53,13 +53,17 @@ class StoreSnapshot:
     def open_series(self) -> list[Series]:
         """The newest definition of each collection that accepts reports now or later."""
         newest = [series[0] for series in self.catalog.by_name.values()]
-        return [each for each in newest if not (each.closed or has_ended(each, self.today))]
+        return [
+            one_series
+            for one_series in newest
+            if not (one_series.closed or has_ended(one_series, self.today))
+        ]
 
     @property
     def secret(self) -> bool:
         """Whether some counts are not public."""
         everything = self.catalog.series.values()
-        return not all(counts_are_public(each.collection) for each in everything)
+        return not all(counts_are_public(one_series.collection) for one_series in everything)
 
 
 def has_ended(series: Series, day: date) -> bool:

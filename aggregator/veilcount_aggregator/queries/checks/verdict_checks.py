@@ -72,11 +72,11 @@ def _counted(stored: StoreSnapshot) -> VerdictTotals:
     counters, series = stored.store.service_counts(), stored.catalog.series
     counts = counts_by_series(counters)
     found: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for fingerprint, each in series.items():
-        if counts_are_public(each.collection):
-            reports = sum(stored.store.report_counts(each).values())
+    for fingerprint, one_series in series.items():
+        if counts_are_public(one_series.collection):
+            reports = sum(stored.store.report_counts(one_series).values())
             totals = counts.get(fingerprint, VerdictCounts()).with_counted(reports)
-            found[each.collection.name].update(totals)
+            found[one_series.collection.name].update(totals)
     for fingerprint in counts.keys() - series.keys():
         found[UNKNOWN].update(counts[fingerprint].verdicts)
     if stored.secret:
@@ -86,7 +86,9 @@ def _counted(stored: StoreSnapshot) -> VerdictTotals:
         for counter, n in counters.items()
         if counter.what == ANSWERED and counter.word.partition(":")[0] == REPORTS
     )
-    unkeyed = sum(n for each, n in counters.items() if (each.what, each.word) == (REFUSED, NO_KEY))
+    unkeyed = sum(
+        n for counter, n in counters.items() if (counter.what, counter.word) == (REFUSED, NO_KEY)
+    )
     return VerdictTotals(found, requests, unkeyed)
 
 

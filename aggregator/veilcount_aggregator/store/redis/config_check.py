@@ -187,7 +187,7 @@ def hidden_settings_hint(nodes: Iterable[NodeConfig]) -> str:
     """Return the settings an operator has to check where CONFIG is forbidden; empty if none."""
     if all(node.settings is not None for node in nodes):
         return ""
-    needed = ", ".join(f"{name} {each.value}" for name, each in (KEEPING | DURABLE).items())
+    needed = ", ".join(f"{name} {setting.value}" for name, setting in (KEEPING | DURABLE).items())
     return f"CONFIG is forbidden to this user: make sure that Redis has {needed}"
 
 

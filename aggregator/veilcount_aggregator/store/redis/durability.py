@@ -161,13 +161,13 @@ class DurabilityMonitor:
             (node.server.host, weakness) for node in nodes for weakness in self._weaknesses(node)
         ]
         blocking: dict[Host, Weakness] = {}
-        for host, each in found:
-            if each.blocks:
-                blocking.setdefault(host, each)
+        for host, finding in found:
+            if finding.blocks:
+                blocking.setdefault(host, finding)
         self._blocking = blocking
         self._identities |= {node.server.host: node.identity for node in nodes}
         durable, why = self._state(nodes)
-        weaknesses = tuple(each for _, each in found)
+        weaknesses = tuple(weakness for _, weakness in found)
         self.found = Durability(durable, why, weaknesses, len(blocking) == len(nodes))
 
     def _state(self, nodes: list[NodeConfig]) -> tuple[DurabilityState, str]:

@@ -103,7 +103,9 @@ class DurableWriter:
     def _admitted(self, commands: Sequence[Command], wait: Wait) -> list[Any]:
         """Ask those whose server is fit."""
         refused = [self._refusal(command.base) for command in commands]
-        admitted = [each for each, error in zip(commands, refused, strict=True) if error is None]
+        admitted = [
+            command for command, error in zip(commands, refused, strict=True) if error is None
+        ]
         confirmed = iter(self._confirmed(admitted, wait))
         return [next(confirmed) if error is None else error for error in refused]
 

@@ -204,9 +204,9 @@ class ShardReader:
         for first in range(0, len(commands), step):
             some = commands[first : first + step]
             answers = self._servers.execute_all([command for _, command in some])
-            for (each, _), answer in zip(some, answers, strict=True):
+            for (page, _), answer in zip(some, answers, strict=True):
                 if answer:
-                    yield each, np.frombuffer(answer, BIG_ENDIAN).astype(np.int64)
+                    yield page, np.frombuffer(answer, BIG_ENDIAN).astype(np.int64)
 
     def _add_pages(self, fingerprint: str, cells: Sequence[str], total: Counters) -> Counters:
         """Return a total with the pages of these cells added; it grows as far as they reach."""

@@ -147,7 +147,9 @@ def _settings(node: RedisProbe) -> Iterator[CheckResult]:
         yield ok(VOUCHED)
         return
     if settings is None:
-        wanted = ", ".join(f"{name} {each.value}" for name, each in (KEEPING | DURABLE).items())
+        wanted = ", ".join(
+            f"{name} {setting.value}" for name, setting in (KEEPING | DURABLE).items()
+        )
         yield warn("this user may not use CONFIG", f"make sure that the server has {wanted}")
         return
     yield from problems_or_ok(

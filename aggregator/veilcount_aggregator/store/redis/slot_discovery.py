@@ -79,7 +79,8 @@ def fetch_slots(candidates: Sequence[RedisNode]) -> tuple[RedisNode, Slots]:
 def likely_first(servers: Sequence[RedisNode], last: RedisNode | None) -> list[RedisNode]:
     """Return servers in the order to ask them in: the last that answered, then those not away."""
     return sorted(
-        servers, key=lambda each: (each.breaker.state != BreakerState.CLOSED, each is not last)
+        servers,
+        key=lambda server: (server.breaker.state != BreakerState.CLOSED, server is not last),
     )
 
 

@@ -56,9 +56,9 @@ ReportsByCell = Mapping[str, Mapping[Cell, int]]  # by fingerprint
 def public_report_counts(store: TallyReader, series: Mapping[str, Series]) -> ReportsByCell:
     """Return the reports of each series by cell, where their number is public."""
     return {
-        fingerprint: store.report_counts(each)
-        for fingerprint, each in series.items()
-        if counts_are_public(each.collection)
+        fingerprint: store.report_counts(one_series)
+        for fingerprint, one_series in series.items()
+        if counts_are_public(one_series.collection)
     }
 
 
@@ -92,11 +92,11 @@ def pseudonym_metrics(
     """Yield new pseudonyms, and reports refused by each limit."""
     new: Counter[Labels] = Counter()
     full: Counter[Labels] = Counter()
-    for fingerprint, each in series.items():
-        if not counts_are_public(each.collection):
+    for fingerprint, one_series in series.items():
+        if not counts_are_public(one_series.collection):
             continue
-        collection = ("collection", each.collection.name)
-        new[(collection,)] += sum(store.new_pseudonyms(each).values())
+        collection = ("collection", one_series.collection.name)
+        new[(collection,)] += sum(store.new_pseudonyms(one_series).values())
         for limit, number in counts.get(fingerprint, VerdictCounts()).full().items():
             full[collection, ("limit", limit)] += number
     yield from metric("new_pseudonyms_total", "counter", "Pseudonyms that are new.", new.items())
@@ -112,7 +112,7 @@ def memory_metrics(
         series.values(),
         aggregator.today(),
         aggregator.settings.max_counter_memory,
-        lambda each: reports_by_cell[each.fingerprint],
+        lambda one_series: reports_by_cell[one_series.fingerprint],
     )
     needs = "Bytes that the counters of all collections can need."
     yield from gauge("counter_memory_bytes", needs, admitted.needs)
@@ -126,8 +126,8 @@ def poisoning_metrics(
 ) -> Iterator[str]:
     """Yield for each collection whether the poisoning test of any of its series failed."""
     found: Counter[Labels] = Counter()
-    for each in series.values():
-        if is_tested(each):
-            found[(("collection", each.collection.name),)] |= flags.is_flagged(store, each)
+    for value in series.values():
+        if is_tested(value):
+            found[(("collection", value.collection.name),)] |= flags.is_flagged(store, value)
     says = "1: the poisoning test failed."
     yield from metric("poisoning_test_failed", "gauge", says, found.items())

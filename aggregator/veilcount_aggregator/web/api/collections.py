@@ -67,7 +67,10 @@ def push_definitions(api: Api, body: Definitions) -> tuple[PushResult, int]:
     aggregator = api.aggregator
     new = aggregator.push(DefinitionSource(body.text, body.files), api.key.id)
     shards = aggregator.store.shard_count()
-    pushed = [PushedSeries(each.name, each.fingerprint, worst_case(each, shards)) for each in new]
+    pushed = [
+        PushedSeries(one_series.name, one_series.fingerprint, worst_case(one_series, shards))
+        for one_series in new
+    ]
     return PushResult(pushed), 201 if new else 200
 
 
@@ -77,8 +80,8 @@ def list_definitions(api: Api) -> LoadedDefinitions:
     sources = load_sources(api.aggregator.store)
     series = api.aggregator.known().catalog.series
     return LoadedDefinitions(
-        [Definitions(each.text, dict(each.files)) for each in sources],
-        sorted(fingerprint for fingerprint, each in series.items() if each.closed),
+        [Definitions(source.text, dict(source.files)) for source in sources],
+        sorted(fingerprint for fingerprint, one_series in series.items() if one_series.closed),
     )
 
 
@@ -87,7 +90,9 @@ def show_collection(api: Api, name: str) -> CollectionDetail:
     """One collection's series: what each guarantees, and its reports so far."""
     aggregator, series = api.aggregator, series_of(api, name)
     counts = counts_by_series(aggregator.store.service_counts())
-    return CollectionDetail(name, [_detail(aggregator, each, counts) for each in series])
+    return CollectionDetail(
+        name, [_detail(aggregator, one_series, counts) for one_series in series]
+    )
 
 
 @endpoint("POST", "/v1/collections/{name}/close", Role.ADMIN, returns=CloseResult)

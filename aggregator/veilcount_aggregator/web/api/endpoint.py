@@ -188,13 +188,13 @@ def endpoint(
 def blueprints(api: Api) -> Iterator[Blueprint]:
     """Yield the endpoints as blueprints, one for each module that declares some."""
     groups: dict[str, Blueprint] = {}
-    for each in ENDPOINTS:
-        if each.view is None:
+    for declared in ENDPOINTS:
+        if declared.view is None:
             continue
         blueprint = groups.setdefault(
-            each.group, Blueprint(each.group, __package__, template_folder="templates")
+            declared.group, Blueprint(declared.group, __package__, template_folder="templates")
         )
-        rule = each.path.replace("{", "<").replace("}", ">")
-        serve = partial(each.serve, api)
-        blueprint.add_url_rule(rule, each.view.__name__, serve, methods=[each.method])
+        rule = declared.path.replace("{", "<").replace("}", ">")
+        serve = partial(declared.serve, api)
+        blueprint.add_url_rule(rule, declared.view.__name__, serve, methods=[declared.method])
     yield from groups.values()

@@ -82,7 +82,7 @@ def exposition(
     store, complete = aggregator.store.reachable_part()
     noted = store.service_counts()
     series = aggregator.known().catalog.series
-    secret = [each for each in series.values() if not counts_are_public(each.collection)]
+    secret = [value for value in series.values() if not counts_are_public(value.collection)]
     yield from _build()
     yield from _complete(complete=complete)
     yield from _store(health) if health else _writable(0)

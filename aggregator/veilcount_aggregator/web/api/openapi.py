@@ -31,8 +31,8 @@ def document(version: str, endpoints: Sequence[Endpoint]) -> dict[str, Any]:
         kinds, schema_hook=schema_of, ref_template=PREFIX + "{name}"
     )
     paths: dict[str, Any] = {}
-    for each in endpoints:
-        paths.setdefault(each.path, {})[each.method.lower()] = _operation(each)
+    for endpoint in endpoints:
+        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint)
     return {
         "openapi": VERSION,
         "info": {
@@ -50,7 +50,9 @@ def document(version: str, endpoints: Sequence[Endpoint]) -> dict[str, Any]:
 
 
 def _types(endpoints: Sequence[Endpoint]) -> set[type]:
-    bodies = [body for each in endpoints for body in (each.request_types, each.response_types)]
+    bodies = [
+        body for endpoint in endpoints for body in (endpoint.request_types, endpoint.response_types)
+    ]
     return {kind for body in bodies for kind in body.values() if kind} | {ProblemDocument}
 
 

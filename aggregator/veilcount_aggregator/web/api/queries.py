@@ -57,7 +57,7 @@ def search_candidates(api: Api, name: str, body: CandidateList) -> tuple[Estimat
 
     The same as a GET with `candidates`, whose address holds a few of them.
     """
-    words = {key: [str(word) for word in each] for key, each in body.parameters.items()}
+    words = {key: [str(word) for word in parameter] for key, parameter in body.parameters.items()}
     query = EstimateQuery.parse({**words, "candidates": body.candidates})
     return queries.estimate(api.aggregator.snapshot(), name, query), 200
 

@@ -61,20 +61,20 @@ def create_release(api: Api, name: str, body: ReleaseRequest) -> ReleaseResponse
 def list_releases(api: Api, name: str) -> CollectionReleases:
     """All releases of a central collection, and the remaining budget of each period."""
     store = api.aggregator.store
-    series = [series_releases(store, each) for each in _central(series_of(api, name))]
+    series = [series_releases(store, one_series) for one_series in _central(series_of(api, name))]
     return CollectionReleases(name, bool(release_lock_reason(store)), series)
 
 
 def _chosen(series: tuple[Series, ...], fingerprint: str) -> Series:
-    for each in series:
-        if fingerprint in {"", each.fingerprint}:
-            return each
+    for one_series in series:
+        if fingerprint in {"", one_series.fingerprint}:
+            return one_series
     why = "no definition of this collection has this fingerprint: GET /v1/collections/{name}"
     raise refusal("bad-field", why, "series")
 
 
 def _central(series: tuple[Series, ...]) -> list[Series]:
-    found = [each for each in series if each.collection.trust.releases]
+    found = [one_series for one_series in series if one_series.collection.trust.releases]
     if not found:
         name = series[0].collection.name
         raise QueryError("collection", name, "its model is local: read its estimate")

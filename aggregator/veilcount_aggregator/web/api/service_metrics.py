@@ -72,7 +72,7 @@ def queue_metrics(waiting: int) -> Iterator[str]:
 def _commits(words: Words) -> Iterator[str]:
     """Yield how many commits there were, and how long they took, over all workers."""
     number, microseconds = (
-        sum(words.get(each.what, {}).values()) for each in (COMMITS, COMMIT_MICROSECONDS)
+        sum(words.get(counter.what, {}).values()) for counter in (COMMITS, COMMIT_MICROSECONDS)
     )
     yield from metric("commits_total", "counter", "Commits of groups.", [((), number)])
     says = "Seconds from a commit to its acknowledgement, added up."

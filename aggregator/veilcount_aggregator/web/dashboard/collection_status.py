@@ -111,7 +111,7 @@ def reports_by_period(sizes: Mapping[Cell, int]) -> dict[int, int]:
 
 def _columns(counts: list[int], open_periods: list[bool], step: float) -> tuple[TrendColumn, ...]:
     most = max(counts)
-    heights = [round(max(1.0, (HEIGHT - 1) * each / most), 2) for each in counts]
+    heights = [round(max(1.0, (HEIGHT - 1) * count / most), 2) for count in counts]
     return tuple(
         (round(place * step, 2), round(HEIGHT - height, 2), height, is_open)
         for place, (height, is_open) in enumerate(zip(heights, open_periods, strict=True))

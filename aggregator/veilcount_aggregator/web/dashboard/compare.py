@@ -49,7 +49,11 @@ class Offer:
     @classmethod
     def from_snapshot(cls, snapshot: Snapshot, name: str) -> Offer:
         """Return the sides of a collection."""
-        series = [each for each in snapshot.named(name) if not each.collection.trust.releases]
+        series = [
+            one_series
+            for one_series in snapshot.named(name)
+            if not one_series.collection.trust.releases
+        ]
         if not series:
             return cls()
         return cls(
@@ -82,7 +86,7 @@ def _recent(snapshot: Snapshot, series: Series) -> tuple[Range, Range] | None:
     width = min(A_RANGE.get(series.collection.unit, 1), (held[-1] - held[0] + 1) // 2)
     middle = held[-1] + 1 - width
     pair = range(middle, held[-1] + 1), range(middle - width, middle)
-    newer, older = (time_range(series, each, snapshot.today) for each in pair)
+    newer, older = (time_range(series, periods, snapshot.today) for periods in pair)
     return _days(newer), _days(older)
 
 
@@ -139,7 +143,7 @@ def _defaults(by: Way, offer: Offer) -> dict[str, str]:
     if by is Way.SEGMENTS:
         return {"a": offer.segments[0], "b": offer.segments[1]}
     if by is Way.SERIES:
-        a, b = (f"series:{each.fingerprint}" for each in offer.series[:2])
+        a, b = (f"series:{one_series.fingerprint}" for one_series in offer.series[:2])
         return {"a": a, "b": b}
     assert offer.days is not None  # noqa: S101 - it is no way else
     (a_from, a_to), (b_from, b_to) = offer.days
@@ -148,8 +152,8 @@ def _defaults(by: Way, offer: Offer) -> dict[str, str]:
 
 MOST_DRAWN = 30
 WAYS = {Way.SEGMENTS: "Segments", Way.DAYS: "Ranges of days", Way.SERIES: "Definitions"}
-LOOKS = {each.value: each.valid.removeprefix("valid ") for each in LookCount}
-LEVELS = {each: level(float(each)) for each in ("0.9", "0.95", "0.99")}
+LOOKS = {count.value: count.valid.removeprefix("valid ") for count in LookCount}
+LEVELS = {part: level(float(part)) for part in ("0.9", "0.95", "0.99")}
 CURATED = (
     "A curator holds these answers",
     "Compare true values through releases, which are charged to a budget: see the tab Releases.",

@@ -83,7 +83,7 @@ def _content(context: Context, form: dict[str, Any] | None = None) -> dict[str, 
             "collection": series[0].collection,
             "epsilon": epsilons(series[0].collection),
             "status": collection_status(series[0], context.aggregator.today()),
-            "closed": all(each.closed for each in series),
+            "closed": all(one_series.closed for one_series in series),
             "definitions": len(series),
         }
         for _, series in sorted(named.items())
@@ -91,7 +91,7 @@ def _content(context: Context, form: dict[str, Any] | None = None) -> dict[str, 
     return {
         "form": form or {"text": "", "reports": EXPECTED},
         "rows": sorted(rows, key=lambda row: bool(row["closed"])),
-        "pushed": [each for each in request.args.getlist("pushed") if each in named],
+        "pushed": [name for name in request.args.getlist("pushed") if name in named],
         "was_pushed": "pushed" in request.args,
         "closed": closed if closed in named else "",
     }
@@ -139,7 +139,7 @@ def _item(collection: Collection, series: Sequence[Series], reports: int) -> Con
 
 def _before(collection: Collection, series: Sequence[Series]) -> Collection | None:
     """Return the definition to compare with: of the same series, else the newest."""
-    same = [each for each in series if each.fingerprint == collection.fingerprint]
+    same = [one_series for one_series in series if one_series.fingerprint == collection.fingerprint]
     found = (*same, *series)
     return found[0].collection if found else None
 
@@ -160,7 +160,9 @@ def uploaded(request: Request) -> DefinitionSource:
     with request:
         file = request.files.get("file")
         text = _decoded(file) if file else _lines(request.form.get("text", ""))
-        sent = {each.filename: each for each in request.files.getlist("lists") if each.filename}
+        sent = {
+            upload.filename: upload for upload in request.files.getlist("lists") if upload.filename
+        }
         return DefinitionSource(text, dict(_named(text, sent)))
 
 
@@ -191,7 +193,7 @@ def _wanted(text: str) -> list[str]:
         tables = tomllib.loads(text).values()
     except tomllib.TOMLDecodeError:
         return []  # reported with its line when the source is parsed
-    wanted = (each.get("values_file") for each in tables if isinstance(each, dict))
+    wanted = (table.get("values_file") for table in tables if isinstance(table, dict))
     return [name for name in wanted if isinstance(name, str)]
 
 

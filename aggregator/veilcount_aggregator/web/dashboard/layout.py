@@ -52,10 +52,14 @@ class Dashboard:
         self.blueprint.add_app_template_global(_asset_address, "asset")
         for name, filter_ in formatting.FILTERS.items():
             self.blueprint.add_app_template_filter(filter_, name)
-        for each in served_pages(live=live is not None):
-            view = gate.bounded(each.view) if each.computes else each.view
-            opened = partial(self._open_public if each.role is None else self._open, each, view)
-            self.blueprint.add_url_rule(each.rule, each.name, opened, methods=each.methods)
+        for served_page in served_pages(live=live is not None):
+            view = gate.bounded(served_page.view) if served_page.computes else served_page.view
+            opened = partial(
+                self._open_public if served_page.role is None else self._open, served_page, view
+            )
+            self.blueprint.add_url_rule(
+                served_page.rule, served_page.name, opened, methods=served_page.methods
+            )
 
     def error_page(self, problem: Problem) -> Response:
         """Return the page of something that went wrong."""

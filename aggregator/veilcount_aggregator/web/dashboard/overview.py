@@ -36,7 +36,7 @@ def overview(context: Context) -> Content:
     snapshot, find = context.aggregator.snapshot(), request.args.get("find", "").strip()
     sizes, catalog = public_sizes(snapshot), snapshot.catalog
     rows = [overview_row(snapshot, series, sizes) for series in catalog.by_name.values()]
-    found = [each for each in rows if _matches(each["collection"], find)]
+    found = [row for row in rows if _matches(row["collection"], find)]
     return {
         "groups": {state: [r for r in found if r["status"].state is state] for state in State},
         "found": found,
@@ -52,9 +52,9 @@ def overview(context: Context) -> Content:
 def public_sizes(snapshot: Snapshot) -> dict[str, Mapping[Cell, int]]:
     """Return the counts of reports that are public, by fingerprint."""
     return {
-        fingerprint: snapshot.store.report_counts(each)
-        for fingerprint, each in snapshot.catalog.series.items()
-        if counts_are_public(each.collection)
+        fingerprint: snapshot.store.report_counts(one_series)
+        for fingerprint, one_series in snapshot.catalog.series.items()
+        if counts_are_public(one_series.collection)
     }
 
 
@@ -68,7 +68,7 @@ def overview_row(
     tone, headline, adequacy = _finding(snapshot, newest, n)
     today = snapshot.today
     pair = f", paired with {collection.twin}" if collection.twin else ""
-    older = sum(bool(sizes.get(each.fingerprint)) for each in series[1:])
+    older = sum(bool(sizes.get(one_series.fingerprint)) for one_series in series[1:])
     return {
         "collection": collection,
         "model": f"{collection.model}{pair}",
@@ -197,7 +197,7 @@ def _rejected(
     """Return what was rejected, by reason, since the store was created."""
     verdicts: Counter[str] = Counter()
     whole = 0
-    public = all(counts_are_public(each.collection) for each in series.values())
+    public = all(counts_are_public(value.collection) for value in series.values())
     for note, number in noted.items():
         secret = note.fingerprint in series and note.fingerprint not in sizes
         if note.what == VERDICT and not secret:
@@ -241,7 +241,7 @@ def _alerts(store: Store, series: Mapping[str, Series], health: StoreHealth) -> 
             f"No report is accepted until the store is durable again: {health.why}."
             " `veilcount store check` shows the command."
         )
-    central = any(each.collection.trust.releases for each in series.values())
+    central = any(value.collection.trust.releases for value in series.values())
     if central and release_lock_reason(store):
         yield (
             "Releases are locked: the store may lack recorded spend."

@@ -95,18 +95,18 @@ def page(
 
 def served_pages(*, live: bool) -> list[Page]:
     """Return the pages that a server has."""
-    return [each for each in PAGES.values() if live or not each.live]
+    return [declared for declared in PAGES.values() if live or not declared.live]
 
 
 def navigation(role: Role | None, *, of_collection: bool, live: bool) -> list[Page]:
     """Return the pages that a role may open, in the order of the navigation."""
     listed = [
-        each
-        for each in served_pages(live=live)
-        if each.tab and each.of_collection is of_collection and each.role
-        if role and role.opens(each.role)
+        served_page
+        for served_page in served_pages(live=live)
+        if served_page.tab and served_page.of_collection is of_collection and served_page.role
+        if role and role.opens(served_page.role)
     ]
-    return sorted(listed, key=lambda each: each.order)
+    return sorted(listed, key=lambda declared: declared.order)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,10 +185,10 @@ def series_choice(endpoint: str, known: Sequence[Series]) -> dict[str, Any]:
     series = series_by_fingerprint(known, fingerprint) if fingerprint else known[0]
     links = [
         (
-            each.fingerprint[:DIGITS],
-            url_for(f"{NAME}.{endpoint}", name=each.collection.name, series=each.fingerprint),
-            each.fingerprint == series.fingerprint,
+            tab.fingerprint[:DIGITS],
+            url_for(f"{NAME}.{endpoint}", name=tab.collection.name, series=tab.fingerprint),
+            tab.fingerprint == series.fingerprint,
         )
-        for each in known
+        for tab in known
     ]
     return {"series": series, "definitions": links if len(links) > 1 else []}

@@ -65,7 +65,7 @@ class PlanForm:
     @classmethod
     def parse(cls, parameters: Mapping[str, str]) -> PlanForm:
         """Read the query string."""
-        names = {each.name for each in fields(cls)}
+        names = {field_.name for field_ in fields(cls)}
         typed = {name: word.strip() for name, word in parameters.items() if name in names}
         return cls(**typed) if typed else cls(devices="20,000", epsilon="1")
 
@@ -109,7 +109,7 @@ def planner(context: Context) -> Response | Content:
 def _field_error(error: QueryError) -> Content:
     """Return a query error under the form's field names; `has_field`: it is shown at its field."""
     field = ENTRIES.get(error.field, error.field)
-    has_field = field in {each.name for each in fields(PlanForm)}
+    has_field = field in {field_.name for field_ in fields(PlanForm)}
     return {
         "field": field,
         "fix": TWO if error.field == "plan" else error.fix,
@@ -130,10 +130,10 @@ def margin_chart(question: QuestionShape, planned: PlanResult) -> Chart:
     epsilons, sizes = _drawn_epsilons(planned), _sizes(planned)
     solver = SOLVERS[planned.trust](question)
     margins = {
-        f"epsilon {number_format.epsilon(each)}": [
-            solver.error(devices, each).accuracy for devices in sizes
+        f"epsilon {number_format.epsilon(epsilon)}": [
+            solver.error(devices, epsilon).accuracy for devices in sizes
         ]
-        for each in epsilons
+        for epsilon in epsilons
     }
     rows = table_rows(sizes, margins, _shown(planned))
     several = ", at several epsilons; the solid line is the plan's" if len(margins) > 1 else ""

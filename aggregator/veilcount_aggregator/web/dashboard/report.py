@@ -39,8 +39,8 @@ def report_document(snapshot: Snapshot, name: str) -> str:
     """Return the report of a collection as HTML, without a server."""
     app = Flask(__name__)
     app.jinja_env.filters.update(formatting.FILTERS)
-    for each in PAGES.values():  # the parts name the addresses of pages; the report shows none
-        app.add_url_rule(each.rule, f"{NAME}.{each.name}")
+    for declared in PAGES.values():  # the parts name the addresses of pages; the report shows none
+        app.add_url_rule(declared.rule, f"{NAME}.{declared.name}")
     with app.test_request_context():
         parts = app.jinja_env.get_template("dashboard/parts.html").module
         content = _content(snapshot, name)
@@ -57,7 +57,7 @@ def _content(snapshot: Snapshot, name: str) -> Content:
         "style": asset(STYLE).body.decode(),
         "question": collection.question,
         "today": snapshot.today,
-        "releases": [release_entry(place, each) for place, each in enumerate(released, 1)][::-1]
+        "releases": [release_entry(place, entry) for place, entry in enumerate(released, 1)][::-1]
         if collection.trust.releases
         else [],
         "epsilon": epsilons(collection),

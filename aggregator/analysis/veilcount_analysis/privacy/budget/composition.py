@@ -200,8 +200,8 @@ class Draw:
 def compose_collections(collections: Mapping[str, Collection]) -> CrossCollectionBudget:
     """Return what the collections of one file cost one person."""
     groups: dict[tuple[Model, Adjacency], dict[str, Collection]] = {}
-    for name, each in collections.items():
-        groups.setdefault((each.model, each.epsilon_adjacency), {})[name] = each
+    for name, collection in collections.items():
+        groups.setdefault((collection.model, collection.epsilon_adjacency), {})[name] = collection
     return CrossCollectionBudget(
         collections=tuple(collections),
         totals=tuple(_total(*key, groups[key]) for key in sorted(groups, reverse=True)),

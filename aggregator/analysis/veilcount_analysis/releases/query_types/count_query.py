@@ -74,7 +74,7 @@ class CountingQuery(ParallelQuery):
         """Return a count in words, with its condition or its first values."""
         match written:
             case {"count": [*values]}:
-                names = [spell_label(each) for each in values]
+                names = [spell_label(value) for value in values]
                 rest = len(names) - MOST_LISTED
                 more = f" or {rest} more" if rest > 0 else ""
                 return f"how many answers are {' or '.join(names[:MOST_LISTED])}{more}"
@@ -102,7 +102,7 @@ class CountingQuery(ParallelQuery):
         return cls(((0, collection.inputs - 1),))
 
     def canonical(self) -> Any:
-        return {"count": [list(each) for each in self.ranges]}
+        return {"count": [list(ends) for ends in self.ranges]}
 
     def parts(self, collection: Collection) -> tuple[QueryPart, ...]:
         return (QueryPart("count", 1, count_sensitivity(collection)),)
@@ -131,7 +131,7 @@ def _listed(known: Mapping[str, object], text: str) -> object:
         fix = f"give values, one a line, such as {', '.join(list(known)[:MOST_LISTED])}"
         raise QueryError("argument", unknown[0] if unknown else "", fix)
     labels = [known[line] for line in dict.fromkeys(typed)]
-    return {"count": [list(each) if isinstance(each, tuple) else each for each in labels]}
+    return {"count": [list(label) if isinstance(label, tuple) else label for label in labels]}
 
 
 def _threshold_ranges(

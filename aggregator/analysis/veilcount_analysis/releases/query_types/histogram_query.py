@@ -64,7 +64,7 @@ class HistogramQuery(ParallelQuery):
     def figures(
         self, noised: Noised, noise: Sequence[DrawnNoise], alpha: float, n: int | None
     ) -> list[Figure]:
-        return [count_interval(each, noise[0].half_width) for each in noised[0]]
+        return [count_interval(count, noise[0].half_width) for count in noised[0]]
 
     def labels(self, collection: Collection, noised: Noised) -> tuple[CellLabel, ...]:
         return tuple(collection.true_cells.labels)

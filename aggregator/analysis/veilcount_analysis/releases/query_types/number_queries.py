@@ -88,7 +88,7 @@ class MeanQuery(ParallelQuery):
             means = [end / n for end in ends]
         else:  # of no answers nothing is known: the middle of the range, and all of it
             means = [(low + high) / 2, low, high]
-        value, least, most = (min(max(each, low), high) for each in means)
+        value, least, most = (min(max(mean, low), high) for mean in means)
         return [(value, least, most)]
 
     @property
@@ -157,7 +157,7 @@ class VarianceQuery(ParallelQuery):
         numbers = np.asarray(self.numbers, np.int64)
         centred = 2 * numbers - numbers.min() - numbers.max()
         sums = [counters @ centred, counters @ centred**2, counters.sum()]
-        return [[int(each)] for each in sums[: len(self.parts(collection))]]
+        return [[int(total)] for total in sums[: len(self.parts(collection))]]
 
     def figures(
         self, noised: Noised, noise: Sequence[DrawnNoise], alpha: float, n: int | None
@@ -168,11 +168,11 @@ class VarianceQuery(ParallelQuery):
             list(_ratio((total, total - part.half_width, total + part.half_width), count, off))
             for (total,), part in zip(noised[:2], noise[:2], strict=True)
         )
-        largest = max(each**2 for each in mean[1:])
-        least = 0.0 if mean[1] <= 0 <= mean[2] else min(each**2 for each in mean[1:])
+        largest = max(bound**2 for bound in mean[1:])
+        least = 0.0 if mean[1] <= 0 <= mean[2] else min(bound**2 for bound in mean[1:])
         most = _range_of(self.numbers) ** 2 / 4
         ends = (square[0] - mean[0] ** 2, square[1] - largest, square[2] - least)
-        value, low, high = (min(max(each / 4, 0.0), most) for each in ends)
+        value, low, high = (min(max(end / 4, 0.0), most) for end in ends)
         return [(value, low, high), (sqrt(value), sqrt(low), sqrt(high))]
 
     def labels(self, collection: Collection, noised: Noised) -> tuple[CellLabel, ...]:

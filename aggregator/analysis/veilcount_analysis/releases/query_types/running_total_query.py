@@ -106,7 +106,7 @@ class RunningTotalQuery(ParallelQuery):
             totals = counters.sum(axis=1)
         else:
             totals = counters @ np.asarray(self.weights, np.int64)
-        return [[int(each) for each in self.strategy.rows @ totals]]
+        return [[int(row) for row in self.strategy.rows @ totals]]
 
     def figures(
         self, noised: Noised, noise: Sequence[DrawnNoise], alpha: float, n: int | None
@@ -115,8 +115,8 @@ class RunningTotalQuery(ParallelQuery):
         drawn = noise_distribution(noise[0].distribution, noise[0].scale)
         widths = self.strategy.half_widths(drawn, alpha)
         return [
-            (float(each), float(each - width), float(each + width))
-            for each, width in zip(totals, widths, strict=True)
+            (float(total), float(total - width), float(total + width))
+            for total, width in zip(totals, widths, strict=True)
         ]
 
     def error_width(self, noise: ErrorBound, alpha: float) -> int:
@@ -126,5 +126,5 @@ class RunningTotalQuery(ParallelQuery):
 
     def labels(self, collection: Collection, noised: Noised) -> tuple[CellLabel, ...]:
         """Return the last day of each period."""
-        ends = (period_end(collection, each).date() for each in self.periods)
+        ends = (period_end(collection, period).date() for period in self.periods)
         return tuple((end - timedelta(days=1)).isoformat() for end in ends)

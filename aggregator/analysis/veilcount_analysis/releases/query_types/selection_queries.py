@@ -84,7 +84,7 @@ class MostFrequentQuery(Query):
         self, collection: Collection, counters: Counters, drawn: Noised, widths: Sequence[int]
     ) -> list[int]:
         if not drawn:
-            return [int(each) for each in counters]
+            return [int(counter) for counter in counters]
         return [int(counters[drawn[0][0]])]
 
     def figures(
@@ -162,7 +162,7 @@ class QuantileQuery(Query):
     ) -> list[int]:
         aim = (0, -1, 1)[len(drawn)]
         shift = aim * (widths[len(drawn)] * self.share.denominator + 1)
-        return [int(each) for each in self._scores(counters, shift)]
+        return [int(score) for score in self._scores(counters, shift)]
 
     def _scores(self, counters: Counters, shift: int) -> Scores:
         """Return minus how far each number is from the rank p n, in parts of an answer.

@@ -71,7 +71,7 @@ class StringsQuery(ParallelQuery):
     def figures(
         self, noised: Noised, noise: Sequence[DrawnNoise], alpha: float, n: int | None
     ) -> list[Figure]:
-        return [count_interval(each, noise[0].half_width) for each in noised[0][1::2]]
+        return [count_interval(count, noise[0].half_width) for count in noised[0][1::2]]
 
     def labels(self, collection: Collection, noised: Noised) -> tuple[CellLabel, ...]:
         """Return the half, from 1, and the bucket of each count."""

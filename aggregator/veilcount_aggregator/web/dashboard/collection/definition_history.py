@@ -44,13 +44,13 @@ def definition_history(snapshot: Snapshot, series: Sequence[Series]) -> list[Con
     changed = [changes(old.collection, new.collection) for new, old in pairwise(series)]
     return [
         {
-            "fingerprint": each.fingerprint,
-            "text": "\n".join(lines_of(each.collection)),
-            "mechanism": handler_of(each.collection.mechanism).describe(),
-            "holds": _holds(snapshot, each),
+            "fingerprint": one_series.fingerprint,
+            "text": "\n".join(lines_of(one_series.collection)),
+            "mechanism": handler_of(one_series.collection.mechanism).describe(),
+            "holds": _holds(snapshot, one_series),
             "changes": what,
         }
-        for each, what in zip(series, [*changed, []], strict=True)
+        for one_series, what in zip(series, [*changed, []], strict=True)
     ]
 
 
@@ -125,7 +125,7 @@ def changes(old: Collection, new: Collection) -> list[str]:
         for key in keys
         if key != "values" and before.get(key) != after.get(key)
     ]
-    return [*_values_changed(old, new), *(each for each in changed if each)]
+    return [*_values_changed(old, new), *(sentence for sentence in changed if sentence)]
 
 
 def _changed(key: str, before: str, after: str) -> str:
@@ -138,8 +138,8 @@ def _changed(key: str, before: str, after: str) -> str:
 
 def _values_changed(old: Collection, new: Collection) -> Iterator[str]:
     before, after = _labels(old), _labels(new)
-    gone = [each for each in before if each not in after]
-    added = [each for each in after if each not in before]
+    gone = [label for label in before if label not in after]
+    added = [label for label in after if label not in before]
     if added:
         yield f"{_many(added)} new: {_some(added)}"
     if gone:

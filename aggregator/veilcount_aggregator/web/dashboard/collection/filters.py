@@ -18,13 +18,13 @@ from veilcount_shared import Collection
 from ....queries import Denominator, EstimateQuery, EstimateResult, GroupBy, Snapshot
 from .url_state import OVER_TIME, TOP, PageAddress
 
-LEVELS = {each: f"{float(each) * 100:g} %" for each in ("0.9", "0.95", "0.99")}
-FAKES = {"0": "not shown"} | {each: fake_share(float(each)) for each in ("0.001", "0.01", "0.05")}
+LEVELS = {part: f"{float(part) * 100:g} %" for part in ("0.9", "0.95", "0.99")}
+FAKES = {"0": "not shown"} | {part: fake_share(float(part)) for part in ("0.001", "0.01", "0.05")}
 SMOOTHING = {
     View.RAW.value: "each from its own reports",
     View.SMOOTH.value: "smoothed over time",
 }
-LOOKS = {each.value: each.valid.removeprefix("valid ") for each in LookCount}
+LOOKS = {count.value: count.valid.removeprefix("valid ") for count in LookCount}
 AMONG = {
     Denominator.ALL.value: "of all devices",
     Denominator.ANSWERED.value: "of those who answered",
@@ -52,10 +52,12 @@ def filters(
         texts = {"": "nothing"} | {name: name for name in kind.domain.names}
         yield _parameter(at, "Explain by the others", "regress", texts, query.regress or "")
     if len(series) > 1:
-        known = [each.fingerprint[:SHOWN_DIGITS] for each in series]
+        known = [one_series.fingerprint[:SHOWN_DIGITS] for one_series in series]
         digits = query.series[0][:SHOWN_DIGITS] if query.series else ""
-        shown = next((each for each in known if digits and each.startswith(digits)), "")
-        texts = {"": "side by side"} | {each: each for each in known}
+        shown = next(
+            (fingerprint for fingerprint in known if digits and fingerprint.startswith(digits)), ""
+        )
+        texts = {"": "side by side"} | {fingerprint: fingerprint for fingerprint in known}
         yield _parameter(at, "Definition", "series", texts, shown)
 
 
@@ -90,7 +92,7 @@ def _value_filters(at: PageAddress, kind: Kind[Any, Any], query: EstimateQuery) 
         largest = (f"the {TOP} largest", at.with_selection(), query.top == TOP)
         yield ("Values", (largest, (f"all {size:,}, in pages", at.with_selection(page="1"), paged)))
     if kind.accepts("view=consistent") and not query.groups:
-        texts = {each.value: each.value for each in (View.RAW, View.CONSISTENT)}
+        texts = {view.value: view.value for view in (View.RAW, View.CONSISTENT)}
         yield _parameter(at, "View", "view", texts, query.view, default=View.RAW)
 
 
@@ -98,7 +100,7 @@ def _segments(at: PageAddress, newest: Collection, query: EstimateQuery) -> Iter
     chosen = dict(query.segments)
     for name, labels in newest.segments:
         values = [spelled(label) for label in labels]
-        known = [f"{name}:{each}" for each in values]
+        known = [f"{name}:{value}" for value in values]
         everyone = ("all", at.with_segment("", known), name not in chosen)
         each_one = (
             (value, at.with_segment(segment, known), chosen.get(name) == value)
@@ -114,13 +116,16 @@ def other_definitions(
 
     They have other values, other segments or other days.
     """
-    shown = {each.fingerprint for each in answer.series}
+    shown = {one_series.fingerprint for one_series in answer.series}
     return [
-        (each.fingerprint[:SHOWN_DIGITS], PageAddress(at.name, {}).to(series=each.fingerprint))
-        for each in series
-        if each.fingerprint not in shown
-        and not each.collection.trust.releases
-        and snapshot.reports(each)
+        (
+            one_series.fingerprint[:SHOWN_DIGITS],
+            PageAddress(at.name, {}).to(series=one_series.fingerprint),
+        )
+        for one_series in series
+        if one_series.fingerprint not in shown
+        and not one_series.collection.trust.releases
+        and snapshot.reports(one_series)
     ]
 
 
@@ -130,7 +135,7 @@ def time_filters(
     """Yield the choices of a time series: its time ranges, and whether it is smoothed."""
     known = WIDER[newest.unit][:-1]
     if len(known) > 1:
-        yield _parameter(at, "By", "by", {each.value: each.value for each in known}, by)
+        yield _parameter(at, "By", "by", {way.value: way.value for way in known}, by)
     if smoothable:
         yield _parameter(at, "Figures", OVER_TIME, SMOOTHING, view, default=View.RAW)
 

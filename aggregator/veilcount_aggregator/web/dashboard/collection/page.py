@@ -106,7 +106,9 @@ def _estimates(
         "presets": date_presets(at, known[result.series[0].fingerprint], query, snapshot.today),
         "filters": list(filters(at, series, newest, query)),
         "summary": summary(newest, query),
-        "panels": [view.panel(known[each.fingerprint], each) for each in result.series],
+        "panels": [
+            view.panel(known[one_series.fingerprint], one_series) for one_series in result.series
+        ],
         "others": []
         if parameters.get("series")
         else other_definitions(at, snapshot, series, result),

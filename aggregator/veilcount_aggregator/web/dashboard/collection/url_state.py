@@ -59,7 +59,7 @@ class PageAddress:
 
     def with_segment(self, value: str, known: Iterable[str]) -> str:
         """Return the address with one of the known segments changed, or left out."""
-        kept = [each for each in self.parameters.get("segment", ()) if each not in known]
+        kept = [segment for segment in self.parameters.get("segment", ()) if segment not in known]
         return self.to(segment=[*kept, value] if value else kept)
 
     def with_selection(self, **changes: str | None) -> str:
@@ -78,7 +78,7 @@ def _queried(path: str, parameters: Parameters) -> str:
 
 def changed(parameters: Parameters, **changes: str | Sequence[str] | None) -> ParameterDict:
     """Return parameters, some of them changed; None or nothing leaves one out."""
-    found = {name: [each for each in words if each] for name, words in parameters.items()}
+    found = {name: [word for word in words if word] for name, words in parameters.items()}
     for name, words in changes.items():
         found[name] = [words] if isinstance(words, str) else list(words or ())
     return {name: words for name, words in found.items() if words}

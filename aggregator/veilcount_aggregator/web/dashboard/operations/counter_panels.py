@@ -47,10 +47,13 @@ def by_collection(
     found: dict[str, Counter[Verdict]] = {}
     known: set[str] = set()
     for name, series in named.items():
-        known.update(each.fingerprint for each in series)
-        if all(counts_are_public(each.collection) for each in series):
-            counts = (verdict_counts(store.report_counts(each), each, notes) for each in series)
-            by_period = (period for each in counts for period in each.values())
+        known.update(one_series.fingerprint for one_series in series)
+        if all(counts_are_public(one_series.collection) for one_series in series):
+            counts = (
+                verdict_counts(store.report_counts(one_series), one_series, notes)
+                for one_series in series
+            )
+            by_period = (period for count in counts for period in count.values())
             found[name] = sum(by_period, Counter[Verdict]())
     found[UNKNOWN_DEFINITIONS] = Counter(
         {
@@ -75,7 +78,7 @@ def verdict_counts(sizes: Sizes, series: Series, notes: Counts) -> dict[int, Cou
 
 def by_period(series: Series, counts: Mapping[int, Counter[Verdict]]) -> charts.Chart:
     """Draw the verdicts of a series by period."""
-    table = _table((_title(series, period), each) for period, each in counts.items())
+    table = _table((_title(series, period), count) for period, count in counts.items())
     periods = [period for period in counts if period != NO_PERIOD]
     titles = [_title(series, period) for period in periods]
     parts = tuple(
@@ -96,7 +99,7 @@ def by_period(series: Series, counts: Mapping[int, Counter[Verdict]]) -> charts.
         charts.Columns(parts, x, charts.Axis("reports")),
         f"Reports for {name} by verdict; each bar one {unit}, by the newest definition",
         ("Period from UTC day", *table.columns),
-        [(title, *(f"{each:,}" for each in row)) for title, row in table.rows.items()],
+        [(title, *(f"{number:,}" for number in row)) for title, row in table.rows.items()],
     )
 
 
@@ -111,7 +114,7 @@ def _table(rows: Iterable[tuple[str, Counter[Verdict]]]) -> VerdictTable:
 
 def _occurring(counts: Iterable[Counter[Verdict]]) -> list[Verdict]:
     """Return the verdicts that occur, in the protocol's order; counted is always among them."""
-    occurring = {verdict for each in counts for verdict in each if each[verdict]}
+    occurring = {verdict for count in counts for verdict in count if count[verdict]}
     return [verdict for verdict in Verdict if verdict in occurring | {Verdict.COUNTED}]
 
 

@@ -73,7 +73,7 @@ def _service(aggregator: Aggregator, snapshot: Snapshot) -> dict[str, Any]:
     withheld = [
         name
         for name, series in named.items()
-        if not all(counts_are_public(each.collection) for each in series)
+        if not all(counts_are_public(one_series.collection) for one_series in series)
     ]
     newest = (series[0] for series in named.values())
     return {
@@ -127,7 +127,7 @@ def findings(aggregator: Aggregator, store: Store, *, everything: bool) -> list[
     names = STORED.keys() - ELSEWHERE if everything else FOR_ANALYSTS
     checks = {name: look for name, look in STORED.items() if name in names}
     order = list(Severity)
-    return sorted(examine(TARGET, checks, stored), key=lambda each: -order.index(each.state))
+    return sorted(examine(TARGET, checks, stored), key=lambda finding: -order.index(finding.state))
 
 
 def conclusion(found: Sequence[Finding], health: StoreHealth, clock: ClockReading) -> Conclusion:
@@ -144,7 +144,7 @@ def conclusion(found: Sequence[Finding], health: StoreHealth, clock: ClockReadin
     state = worst(found)
     if state is Severity.OK:
         return "good", "No problems found.", "Reports are accepted, and every check passes."
-    number = sum(each.state is state for each in found)
+    number = sum(status.state is state for status in found)
     checks = "1 check" if number == 1 else f"{number} checks"
     verb = SEVERITY[state].replace("need", "needs") if number == 1 else SEVERITY[state]
     return TONES[state], f"{checks} {verb}.", "Reports are accepted."
@@ -200,7 +200,7 @@ def shard_rows(store: HealthStore) -> list[ShardRow]:
     found = store.shards()
     if len(found) <= 2:  # noqa: PLR2004 - records and one shard
         return []
-    return [(each.name, *_state(each), _memory(each), _file(each)) for each in found]
+    return [(shard.name, *_state(shard), _memory(shard), _file(shard)) for shard in found]
 
 
 def _state(shard: ShardHealth) -> tuple[str, str]:
@@ -252,12 +252,12 @@ def pseudonym_quotas(
 ) -> list[PseudonymQuota]:
     """Return the latest open periods, the fullest first; only where counts are public."""
     found = [
-        each
+        period
         for one in series
         if counts_are_public(one.collection) and not one.closed
-        for each in _latest(store, one, limit, today)
+        for period in _latest(store, one, limit, today)
     ]
-    return sorted(found, key=lambda each: (-each.new, each.name, each.begins))
+    return sorted(found, key=lambda period: (-period.new, period.name, period.begins))
 
 
 def _latest(

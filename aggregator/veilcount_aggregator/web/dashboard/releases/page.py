@@ -136,14 +136,18 @@ def _page(  # one for each outcome of the form
 
 
 def _central(snapshot: Snapshot, name: str) -> list[Series]:
-    return [each for each in snapshot.named(name) if each.collection.trust.releases]
+    return [
+        one_series for one_series in snapshot.named(name) if one_series.collection.trust.releases
+    ]
 
 
 def _journal(ledger: SeriesReleases) -> dict[str, Any]:
     """Return one page of past releases, the newest first, and the one to show: the last."""
-    entries = [release_entry(place, each) for place, each in enumerate(ledger.releases, 1)][::-1]
+    entries = [release_entry(place, stored) for place, stored in enumerate(ledger.releases, 1)][
+        ::-1
+    ]
     wanted = request.args.get("shown", "")
-    shown = next((each for each in entries if str(each["place"]) == wanted), None)
+    shown = next((entry for entry in entries if str(entry["place"]) == wanted), None)
     is_last = not request.args.keys() & {"shown", "query"} and bool(entries)
     shown = entries[0] if is_last else shown
     return {"shown": shown, "is_last": is_last} | paginate(entries, PAGE_SIZE)
@@ -177,10 +181,10 @@ def _conclusion(aggregator: Aggregator, series: Series, ledger: SeriesReleases) 
     if not closed:
         begin = day(closed_from(series.collection, 0))
         return "weak", f"No period is closed yet: releases are possible from {begin} (UTC).", ""
-    ready = [each for each in ledger.periods[:closed] if float(each.remaining)]
+    ready = [period for period in ledger.periods[:closed] if float(period.remaining)]
     if not ready:
         return "weak", "The budget of every closed period is spent.", ""
-    whole = sum(not float(each.spent) for each in ready)
+    whole = sum(not float(period.spent) for period in ready)
     periods = "1 closed period has" if len(ready) == 1 else f"{len(ready):,} closed periods have"
     untouched = "Nothing is spent." if whole == len(ready) else f"{whole:,} of them unspent."
     return "good", f"{periods} budget left.", untouched
@@ -236,7 +240,9 @@ class ReleaseForm:
 def defaults(series: Series, ledger: SeriesReleases, today: date) -> ReleaseForm:
     """Return the form's defaults: the first query, the newest closed period with budget left."""
     closed, _ = series.open_periods(today)
-    usable = [place for place, each in enumerate(ledger.periods[:closed]) if float(each.remaining)]
+    usable = [
+        place for place, period in enumerate(ledger.periods[:closed]) if float(period.remaining)
+    ]
     first, last = days_of(series.collection, usable[-1] if usable else max(0, closed - 1))
     query = next(iter(query_options(series.collection)))
     days = {"first": first.isoformat(), "last": last.isoformat()}

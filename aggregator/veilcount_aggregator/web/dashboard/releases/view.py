@@ -122,7 +122,7 @@ def release_entry(place: int, release: ReleaseView) -> Content:
     A histogram is drawn; of very many figures the largest. Buckets of open strings are counted.
     """
     figures, dates = _shown(release), days(release.first, release.last)
-    rows = [_row(each) for each in figures]
+    rows = [_row(figure) for figure in figures]
     drawing = _drawing(figures, rows) if release.query in DRAWN else None
     caption = f"Released counts with their intervals, {dates}"
     return {
@@ -154,17 +154,17 @@ def _largest(figures: list[ReleasedFigure]) -> list[ReleasedFigure]:
     """Return all figures in their order; of very many the largest released ones."""
     if len(figures) <= MOST_ROWS:
         return figures
-    return sorted(figures, key=lambda each: -each.figure)[:MOST_ROWS]
+    return sorted(figures, key=lambda figure: -figure.figure)[:MOST_ROWS]
 
 
 def _row(figure: ReleasedFigure) -> tuple[str, ...]:
-    numbers = (amount(each) for each in (figure.figure, figure.low, figure.high))
+    numbers = (amount(number) for number in (figure.figure, figure.low, figure.high))
     return (spell_label(figure.value), *numbers)
 
 
 def _drawing(figures: Sequence[ReleasedFigure], rows: Sequence[tuple[str, ...]]) -> charts.Bars:
     texts = (f"{value}: {figure} answers, {low} to {high}" for value, figure, low, high in rows)
-    part = charts.estimates(figures, lambda each: each.figure, texts)
+    part = charts.estimates(figures, lambda figure: figure.figure, texts)
     return charts.Bars(tuple(row[0] for row in rows), (part,), charts.Axis("answers"))
 
 
@@ -176,25 +176,25 @@ def budget_chart(ledger: SeriesReleases, open_until: Sequence[str], budget: str)
     periods = ledger.periods
     rows = [
         (
-            days(each.first, each.last),
-            short_epsilon(each.spent),
-            short_epsilon(each.remaining),
+            days(period.first, period.last),
+            short_epsilon(period.spent),
+            short_epsilon(period.remaining),
             state or "closed: can be released",
         )
-        for each, state in zip(periods, open_until, strict=True)
+        for period, state in zip(periods, open_until, strict=True)
     ]
     spent = charts.counts(
-        (float(Fraction(each.spent)) for each in periods),
+        (float(Fraction(period.spent)) for period in periods),
         (f"{day}: {figure} spent" for day, figure, _, _ in rows),
         "spent",
     )
     remains = charts.counts(
-        (float(Fraction(each.remaining)) for each in periods),
+        (float(Fraction(period.remaining)) for period in periods),
         (f"{day}: {figure} remains" for day, _, figure, _ in rows),
         "remains",
     )
     x = charts.Axis(
-        "UTC day on which the period begins", labels=tuple(str(each.first) for each in periods)
+        "UTC day on which the period begins", labels=tuple(str(period.first) for period in periods)
     )
     drawing = charts.Columns((spent, replace(remains, rest=True)), x, charts.Axis(ledger.unit))
     caption = f"{sentence_case(ledger.unit)} spent and remaining, of {budget} in each period"
@@ -239,5 +239,5 @@ def _obstacle(
 
 def place_of(kept: Sequence[StoredRelease], canonical: str) -> int:
     """Return the place of a query in the journal, from 1; 0: it was never released."""
-    same = [place for place, each in enumerate(kept, 1) if each.canonical == canonical]
+    same = [place for place, released in enumerate(kept, 1) if released.canonical == canonical]
     return same[0] if same else 0
