@@ -12,7 +12,15 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PRODUCT = ("shared/veilcount_shared", "client/veilcount_client", "aggregator/veilcount_aggregator")
+PRODUCT = (
+    "shared/veilcount_shared",
+    "client/veilcount_client",
+    "aggregator/veilcount_aggregator",
+    "aggregator/veilcount_issuer",
+    "aggregator/veilcount_serving",
+    "aggregator/analysis/veilcount_analysis",
+    "aggregator/analysis/veilcount_reader",
+)
 
 #: what is held to the vocabulary, a case for each folder directly below
 ROOTS = (*PRODUCT, "tests", "tests/aggregator", "bench", "loadtests")
@@ -26,6 +34,8 @@ BANNED_NAMES = frozenset(
         " telling tend tends told unless visitors weighed"
     ).split()
 )
+#: what a function of the product calls nothing of its own: a local says what it holds
+BANNED_LOCALS = frozenset({"each", "found"})
 #: phrases of no trade, refused in docstrings
 BANNED_PHRASES = re.compile(
     r"unless told|none at all|and that alone|there are none of|\bdoors?\b|\bcoins\b|\bthe house\b"
@@ -102,6 +112,27 @@ def test_names_and_docstrings_use_the_terms_of_the_field(folder: str) -> None:
     ]
 
     assert not found, "\n".join(found)
+
+
+def locals_of(tree: ast.AST) -> Iterator[ast.Name]:
+    """Yield the names that the functions of a module assign."""
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            for node in ast.walk(function):
+                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                    yield node
+
+
+def test_a_local_of_the_product_says_what_it_holds() -> None:
+    vague = [
+        f"{path.relative_to(ROOT)}:{node.lineno}: {node.id}"
+        for root in PRODUCT
+        for path in modules(root)
+        for node in locals_of(ast.parse(path.read_text(encoding="utf-8")))
+        if node.id in BANNED_LOCALS
+    ]
+
+    assert not vague, "\n".join(vague)
 
 
 def test_banned_names_and_phrases_are_found(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from veilcount_analysis.estimation.open_strings import chance
 from veilcount_analysis.kinds.registry import kind_of
 from veilcount_analysis.mechanisms.candidate_search import Candidates, found_places
 from veilcount_analysis.mechanisms.moments import MomentsHandler
-from veilcount_analysis.planning import PlanResult, QuestionShape, TrustModel, plan
+from veilcount_analysis.planning import PlanResult, QuestionShape, TrustedParty, plan
 from veilcount_analysis.privacy.amplification import keeps_epsilon
 from veilcount_analysis.privacy.budget.composition import compose_answers
 from veilcount_analysis.privacy.trust_models import Quantity
@@ -56,8 +56,8 @@ QUESTIONS = [
 #: a curator's collection has no ranges
 CASES = [
     (question, trust)
-    for question, trust in product(QUESTIONS, TrustModel)
-    if (question.measure, trust) != (Measure.RANGES, TrustModel.CENTRAL)
+    for question, trust in product(QUESTIONS, TrustedParty)
+    if (question.measure, trust) != (Measure.RANGES, TrustedParty.CENTRAL)
 ]
 
 
@@ -68,7 +68,7 @@ def width(question: QuestionShape) -> float:
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize(("question", "trust"), CASES, ids=str)
 def test_the_error_that_devices_and_epsilon_give_needs_them(
-    question: QuestionShape, trust: TrustModel
+    question: QuestionShape, trust: TrustedParty
 ) -> None:
     numbers = plan(question, trust=trust, devices=20_000, epsilon=ONE)
     error = numbers.error.half_width
@@ -76,7 +76,7 @@ def test_the_error_that_devices_and_epsilon_give_needs_them(
     epsilon = plan(question, trust=trust, devices=20_000, error=error)
 
     assert (numbers.found, devices.found, epsilon.found) == ("error", "devices", "epsilon")
-    if trust is not TrustModel.SHUFFLED:  # whose errors follow epsilon in steps of a thousandth
+    if trust is not TrustedParty.SHUFFLED:  # whose errors follow epsilon in steps of a thousandth
         assert devices.devices <= 20_000
         assert epsilon.epsilon <= 1
     assert max(devices.error.half_width, epsilon.error.half_width) <= error
@@ -84,9 +84,11 @@ def test_the_error_that_devices_and_epsilon_give_needs_them(
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize(
-    ("question", "trust"), [each for each in CASES if each[1] is not TrustModel.SHUFFLED], ids=str
+    ("question", "trust"), [each for each in CASES if each[1] is not TrustedParty.SHUFFLED], ids=str
 )
-def test_a_millionth_or_device_less_is_too_few(question: QuestionShape, trust: TrustModel) -> None:
+def test_a_millionth_or_device_less_is_too_few(
+    question: QuestionShape, trust: TrustedParty
+) -> None:
     error = width(question)
     few = plan(question, trust=trust, epsilon=ONE, error=error)
     low = plan(question, trust=trust, devices=20_000, error=error)
@@ -101,7 +103,7 @@ def test_a_millionth_or_device_less_is_too_few(question: QuestionShape, trust: T
 @pytest.mark.parametrize("question", QUESTIONS, ids=str)
 def test_a_shuffled_plan_is_hidden_well_enough(question: QuestionShape) -> None:
     for numbers in ({"epsilon": ONE}, {"devices": 20_000}):
-        planned = plan(question, trust=TrustModel.SHUFFLED, error=width(question), **numbers)
+        planned = plan(question, trust=TrustedParty.SHUFFLED, error=width(question), **numbers)
         assert planned.device is not None
         mechanism = question.quantity.family(planned.device)
         each = planned.devices // question.arms
@@ -112,13 +114,13 @@ def test_a_shuffled_plan_is_hidden_well_enough(question: QuestionShape) -> None:
 
 
 def needed(**question: Any) -> int:
-    trust = question.pop("trust", TrustModel.LOCAL)
+    trust = question.pop("trust", TrustedParty.LOCAL)
     return plan(yes_or_no(**question), trust=trust, epsilon=ONE, error=0.01).devices
 
 
 def test_devices_follow_values_trust_arms_and_level() -> None:
     """n = V (1.96 / 0.01)^2 at epsilon 1; half of the devices, and two noises, in each arm."""
-    by_trust = [needed(trust=trust) for trust in TrustModel]
+    by_trust = [needed(trust=trust) for trust in TrustedParty]
 
     assert isclose(needed(values=256), 1.4e5, rel_tol=0.01)
     assert by_trust == sorted(by_trust, reverse=True)
@@ -131,10 +133,10 @@ STRINGS = yes_or_no(values=None, candidates=10**6)
 FEATURES = yes_or_no(values=None, features=3)
 
 
-@pytest.mark.parametrize("trust", [TrustModel.LOCAL, TrustModel.SHUFFLED])
+@pytest.mark.parametrize("trust", [TrustedParty.LOCAL, TrustedParty.SHUFFLED])
 @pytest.mark.parametrize(("question", "key"), [(STRINGS, "share"), (FEATURES, "error")])
 def test_strings_and_features_are_planned_from_any_two(
-    question: QuestionShape, key: str, trust: TrustModel
+    question: QuestionShape, key: str, trust: TrustedParty
 ) -> None:
     def figure(planned: PlanResult) -> float:
         return planned.error.half_width if key == "error" else planned.detectable or 1.0
@@ -146,7 +148,7 @@ def test_strings_and_features_are_planned_from_any_two(
 
     assert (numbers.found, devices.found, epsilon.found) == (key, "devices", "epsilon")
     assert devices.devices == pytest.approx(10**5, rel=1e-3)
-    if trust is TrustModel.LOCAL:  # a shuffled epsilon is bounded anew from the local one
+    if trust is TrustedParty.LOCAL:  # a shuffled epsilon is bounded anew from the local one
         assert float(epsilon.epsilon) == pytest.approx(1, abs=0.01)
     assert max(figure(devices), figure(epsilon)) <= goal[key]
     (made,) = parse_collections(numbers.toml, lambda _: []).values()
@@ -201,7 +203,7 @@ def test_the_sentence_states_what_one_and_all_answers_reveal(planned: PlanResult
     """Rounded up, so that "at most" is true: .7311 and .99613. Of one answer it is shorter."""
     local, central = (
         plan(yes_or_no(unit=Unit.USER), trust=trust, devices=1000, epsilon=ONE).sentence
-        for trust in (TrustModel.LOCAL, TrustModel.CENTRAL)
+        for trust in (TrustedParty.LOCAL, TrustedParty.CENTRAL)
     )
 
     assert planned.sentence == (
@@ -240,7 +242,7 @@ def test_what_stands_out_and_what_fakes_can_push_follow_from_p_and_q(planned: Pl
 @pytest.mark.parametrize("question", QUESTIONS[4:-1], ids=str)
 def test_headroom_of_numbers_is_what_their_messages_decode_to(question: QuestionShape) -> None:
     local = plan(question, devices=1000, epsilon=ONE).headroom
-    central = plan(question, trust=TrustModel.CENTRAL, devices=1000, epsilon=ONE).headroom
+    central = plan(question, trust=TrustedParty.CENTRAL, devices=1000, epsilon=ONE).headroom
 
     assert local.push > 0.01 * question.quantity.width > local.pull * 0.1
     assert (central.push, central.pull) == (0.01 * question.quantity.width, 0)
@@ -260,18 +262,18 @@ def pasted(question: QuestionShape, planned: PlanResult) -> Collection:
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize(("question", "trust"), CASES, ids=str)
-def test_the_definition_gives_planned_numbers(question: QuestionShape, trust: TrustModel) -> None:
+def test_the_definition_gives_planned_numbers(question: QuestionShape, trust: TrustedParty) -> None:
     planned = plan(question, trust=trust, devices=20_000, error=width(question))
     collection = pasted(question, planned)
     quantity, each = kind_of(collection).quantity, 20_000 // question.arms
 
     assert collection.unit_epsilon == (planned.device or planned.epsilon)
     shuffled = "only behind an independent shuffler" in planned.toml
-    assert shuffled == (trust is TrustModel.SHUFFLED)
+    assert shuffled == (trust is TrustedParty.SHUFFLED)
     assert collection.periods == question.number_of_periods == planned.composition.answers
     assert collection.cells == question.arms
     assert collection.epsilon_user == planned.composition.plain
-    if trust is TrustModel.CENTRAL:
+    if trust is TrustedParty.CENTRAL:
         assert collection.model is Model.CENTRAL
         assert isinstance(collection.mechanism, Identity)
         error = quantity.central(collection.unit_epsilon, each, question.level)
@@ -324,7 +326,7 @@ def test_a_question_nobody_could_ask_is_refused(key: str, more: dict[str, object
 
 HALVES = yes_or_no(values=None, range=(Fraction("0.5"), ONE))
 LARGE = yes_or_no(values=None, range=(Fraction(0), Fraction(2_000_000)))
-CURATED: dict[str, Any] = {"trust": TrustModel.CENTRAL, "devices": 1000, "epsilon": ONE}
+CURATED: dict[str, Any] = {"trust": TrustedParty.CENTRAL, "devices": 1000, "epsilon": ONE}
 OUT_OF_REACH: dict[str, Any] = {"devices": 20, "error": 1e-9}
 TWO = "exactly two of devices, epsilon and error"
 
@@ -340,7 +342,7 @@ TWO = "exactly two of devices, epsilon and error"
         (yes_or_no(arms=2), {"devices": 1, "epsilon": ONE}, "devices"),
         (yes_or_no(), {"devices": 10, "epsilon": Fraction(17)}, "epsilon"),
         (yes_or_no(values=50), OUT_OF_REACH, "give more devices or a wider one"),
-        (yes_or_no(), OUT_OF_REACH | {"trust": TrustModel.SHUFFLED}, "give more devices"),
+        (yes_or_no(), OUT_OF_REACH | {"trust": TrustedParty.SHUFFLED}, "give more devices"),
         (HALVES, CURATED, "give integers"),
         (LARGE, CURATED, "give integers"),
         (QUESTIONS[-1], CURATED, "a curator sums"),
@@ -360,15 +362,15 @@ def test_numbers_from_which_no_plan_can_be_made_are_refused(
 @pytest.mark.parametrize(
     ("question", "trust", "epsilon", "shown"),
     [
-        (yes_or_no(values=4), TrustModel.LOCAL, 1, "the least possible"),
-        (yes_or_no(values=1_000_000), TrustModel.LOCAL, 6, "24.4 % above the least possible"),
-        (QUESTIONS[4], TrustModel.LOCAL, 1, None),
-        (yes_or_no(values=4), TrustModel.CENTRAL, 1, None),
+        (yes_or_no(values=4), TrustedParty.LOCAL, 1, "the least possible"),
+        (yes_or_no(values=1_000_000), TrustedParty.LOCAL, 6, "24.4 % above the least possible"),
+        (QUESTIONS[4], TrustedParty.LOCAL, 1, None),
+        (yes_or_no(values=4), TrustedParty.CENTRAL, 1, None),
     ],
     ids=["few values", "many values", "a mean has none stated", "a curator has none stated"],
 )
 def test_a_plan_states_its_excess_over_the_least(
-    question: QuestionShape, trust: TrustModel, epsilon: int, shown: str | None
+    question: QuestionShape, trust: TrustedParty, epsilon: int, shown: str | None
 ) -> None:
     excess = plan(question, trust=trust, devices=10**6, epsilon=Fraction(epsilon)).excess
 

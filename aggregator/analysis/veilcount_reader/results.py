@@ -37,7 +37,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Table(Answer):
+class TableAnswer(Answer):
     """A result whose figures are rows, with the columns of `text.result_columns`."""
 
     @cached_property
@@ -86,7 +86,7 @@ class Table(Answer):
 
 
 @dataclass(frozen=True)
-class Estimate(Table):
+class Estimate(TableAnswer):
     """An estimate: `of`, `figure`, `low`, `high` are arrays, the largest share first.
 
     They are of the last time range of the newest series: its shares, or its mean, or correlations.
@@ -211,11 +211,11 @@ class CentralRelease(Answer):
     def to_pandas(self) -> pd.DataFrame:
         """Return a DataFrame, a row a figure."""
         figures = self["figures"]
-        found = {
+        columns = {
             "value": [spelled(row["value"]) for row in figures],
             **{name: [row[name] for row in figures] for name in ("figure", "low", "high")},
         }
-        return frames.to_pandas(found, {"figure": float, "low": float, "high": float})
+        return frames.to_pandas(columns, {"figure": float, "low": float, "high": float})
 
     def _repr_html_(self) -> str:
         about = f"{json.dumps(self['query'])}, {self['from']} to {self['to']}"
@@ -248,15 +248,15 @@ class ReleaseList(Answer):
         """Return what is spent and what remains of each period's budget, the newest series."""
         periods = self["series"][0]["periods"]
         names = ("period", "from", "to", "spent", "remaining")
-        found = {name: [period[name] for period in periods] for name in names}
-        return frames.to_pandas(found, {})
+        columns = {name: [period[name] for period in periods] for name in names}
+        return frames.to_pandas(columns, {})
 
     def _repr_html_(self) -> str:
         return "".join(one_series._repr_html_() for one_series in self)
 
 
 @dataclass(frozen=True)
-class ComparisonResult(Table):
+class ComparisonResult(TableAnswer):
     """A comparison: first less second, value by value."""
 
     def _repr_html_(self) -> str:

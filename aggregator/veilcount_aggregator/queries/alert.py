@@ -39,10 +39,10 @@ class Alert:
     @classmethod
     def parse(cls, text: str) -> Alert:
         """Return an alert that is written VALUE > BOUND or VALUE < BOUND."""
-        found = _WRITTEN.fullmatch(text)
-        if found is None:
+        match = _WRITTEN.fullmatch(text)
+        if match is None:
             raise QueryError("alert", text, FIX)
-        return cls(found[1], found[2] == ">", parse_number("alert", found[3]))
+        return cls(match[1], match[2] == ">", parse_number("alert", match[3]))
 
     def evaluate(self, result: EstimateResult) -> AlertOutcome:
         """Evaluate the alert on the last time range of the newest series."""

@@ -60,8 +60,8 @@ class CandidateRecord(msgspec.Struct, frozen=True):
 
     def with_found(self, texts: Sequence[str]) -> CandidateRecord:
         """Return the record with some strings remembered, the newest first."""
-        found = tuple(dict.fromkeys((*texts, *self.found)))[:MAX_KNOWN]
-        return CandidateRecord(self.tests, found)
+        known_texts = tuple(dict.fromkeys((*texts, *self.found)))[:MAX_KNOWN]
+        return CandidateRecord(self.tests, known_texts)
 
     def record(self, series: Series) -> Record:
         """Return the record to store."""

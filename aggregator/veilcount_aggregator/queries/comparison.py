@@ -146,24 +146,24 @@ def compare_sides(name: str, a: SideData, b: SideData, common: EstimateQuery) ->
     first, second = a.estimate("a", shown.first), b.estimate("b", shown.second)
     second = _alike(second, first)
     worst = worst_correlation(a, b, first, second)
-    found = compared(first, second, correlation=worst)
+    compared_sides = compared(first, second, correlation=worst)
     labels = (a.side.label, b.side.label)
     rows = [
-        _row(found, place, value, (first, second), labels)
+        _row(compared_sides, place, value, (first, second), labels)
         for place, value in enumerate(shown.values)
     ]
     return CompareResult(
         collection=name,
-        level=found.level,
-        looks=found.looks,
-        validity=found.looks.valid,
-        estimand=found.estimand,
-        family=found.family,
+        level=compared_sides.level,
+        looks=compared_sides.looks,
+        validity=compared_sides.looks.valid,
+        estimand=compared_sides.estimand,
+        family=compared_sides.family,
         a=_side(a, first.n),
         b=_side(b, second.n),
         rows=rows,
-        sentence=_summary(rows, found.family, percent=found.percent),
-        note=_note(a, b, found.target, picked=shown.picked),
+        sentence=_summary(rows, compared_sides.family, percent=compared_sides.percent),
+        note=_note(a, b, compared_sides.target, picked=shown.picked),
     )
 
 

@@ -61,8 +61,8 @@ class Side:
 
     def with_word(self, name: str, word: str) -> Side:
         """Return the side with one more word."""
-        if found := _SERIES.fullmatch(word):
-            return replace(self, series=found[1])
+        if match := _SERIES.fullmatch(word):
+            return replace(self, series=match[1])
         if word.startswith("series:"):
             raise QueryError(name, word, "give 6 digits or more of a series' fingerprint")
         if ".." in word:

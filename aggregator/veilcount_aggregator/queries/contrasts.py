@@ -75,7 +75,9 @@ def _series(snapshot: Snapshot, series: Series, query: ContrastQuery) -> SeriesC
     if query.n is None and counts_are_public(collection):
         seen = _seen(snapshot, series)
     n = query.n or (seen.n if seen else ASSUMED)
-    found = _contrasted(collection, n, seen.frequencies if seen else None, query.level, query.delta)
+    comparison = _contrasted(
+        collection, n, seen.frequencies if seen else None, query.level, query.delta
+    )
     return SeriesContrast(
         fingerprint=series.fingerprint,
         question=collection.question,
@@ -83,7 +85,7 @@ def _series(snapshot: Snapshot, series: Series, query: ContrastQuery) -> SeriesC
         n_source=_where(query, seen),
         first=seen.covered.first if seen else None,
         last=seen.covered.last if seen else None,
-        contrast=found,
+        contrast=comparison,
         twin=compare_pair(snapshot, series, query.level),
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from veilcount_analysis.planning import PlanResult, TrustModel
+from veilcount_analysis.planning import PlanResult, TrustedParty
 from veilcount_analysis.text import number_format
 from veilcount_analysis.text.number_format import (
     decimal,
@@ -20,9 +20,9 @@ from veilcount_analysis.text.view_parts import Part, Table
 from veilcount_shared.periods import Unit
 
 PROTECTED_BY = {
-    TrustModel.LOCAL: "",
-    TrustModel.SHUFFLED: " behind an independent shuffler",
-    TrustModel.CENTRAL: " spent by a trusted curator",
+    TrustedParty.LOCAL: "",
+    TrustedParty.SHUFFLED: " behind an independent shuffler",
+    TrustedParty.CENTRAL: " spent by a trusted curator",
 }
 EACH = {"share": "each share", "mean": "the mean"}
 
@@ -68,14 +68,14 @@ def _headline(planned: PlanResult) -> str:
     if planned.arms > 1:
         known = f"the difference of two arms in {known.removeprefix('the ')}"
     per = "" if planned.composition.answers == 1 else f" {_a(planned.unit)}"
-    found = f"{known} is known to {error_bar(planned.error.half_width, planned.quantity)}"
+    sentence = f"{known} is known to {error_bar(planned.error.half_width, planned.quantity)}"
     if planned.candidates is not None:
         share, tested = number_format.share(planned.detectable or 1), f"{planned.candidates:,}"
-        found = f"a string that {share} of them have is found half of the time"
-        found += f", among {tested} candidates"
+        sentence = f"a string that {share} of them have is found half of the time"
+        sentence += f", among {tested} candidates"
     return (
         f"With {planned.devices:,} people and epsilon"
-        f" {decimal(planned.epsilon)}{per}{PROTECTED_BY[planned.trust]}, {found}."
+        f" {decimal(planned.epsilon)}{per}{PROTECTED_BY[planned.trust]}, {sentence}."
     )
 
 
@@ -89,23 +89,26 @@ def _figures(planned: PlanResult) -> tuple[tuple[str, str, str, bool], ...]:
         error_bar(error.half_width, planned.quantity)
         for error in (planned.error, planned.population)
     )
-    of, found = f"at {level(planned.level)}; as a sample of the population {sample}", planned.found
-    third = ("Accuracy", margin, of, found == "error")
+    of, computed = (
+        f"at {level(planned.level)}; as a sample of the population {sample}",
+        planned.found,
+    )
+    third = ("Accuracy", margin, of, computed == "error")
     if planned.candidates is not None:
         share = number_format.share(planned.detectable or 1)
         known = f"found half of the time; its share is then known to {margin}"
-        third = ("Smallest share", share, known, found == "share")
+        third = ("Smallest share", share, known, computed == "share")
     return (
-        ("People", f"{planned.devices:,}", "who take part", found == "devices"),
-        ("Epsilon", decimal(planned.epsilon), _whose(planned), found == "epsilon"),
+        ("People", f"{planned.devices:,}", "who take part", computed == "devices"),
+        ("Epsilon", decimal(planned.epsilon), _whose(planned), computed == "epsilon"),
         third,
     )
 
 
 def _whose(planned: PlanResult) -> str:
-    if planned.trust is TrustModel.CENTRAL:
+    if planned.trust is TrustedParty.CENTRAL:
         return "of one release, made by a curator who holds every true value"
-    if planned.trust is TrustModel.LOCAL:
+    if planned.trust is TrustedParty.LOCAL:
         return "of one answer, against anyone who receives it"
     device = decimal(planned.device or Fraction(0))
     return f"of one answer after shuffling, at delta {decimal(planned.delta)}; before it, {device}"

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from veilcount_analysis import planning
 from veilcount_analysis.errors import QueryError
-from veilcount_analysis.planning import PlanResult, QuestionShape, TrustModel
+from veilcount_analysis.planning import PlanResult, QuestionShape, TrustedParty
 from veilcount_analysis.planning.solvers import MAX_TESTED, MOST, MOST_ARMS, YES_OR_NO
 from veilcount_analysis.query_params import Delta, Level, QueryParams, parameter, parse_range
 from veilcount_shared.collection import Measure
@@ -49,7 +49,7 @@ NumberMeasure = Annotated[Measure, parameter("What is estimated of a number.")]
 class PlanQuery(QueryParams):
     """A question that is planned, and two of devices, epsilon and error."""
 
-    trust: Annotated[TrustModel, parameter("Who is trusted.")] = TrustModel.LOCAL
+    trust: Annotated[TrustedParty, parameter("Who is trusted.")] = TrustedParty.LOCAL
     devices: Annotated[int | None, parameter("Number of devices that answer.", ge=1, le=MOST)] = (
         None
     )

@@ -270,10 +270,10 @@ def _quantiles(release: Release) -> list[QuantileView]:
     """Return the quantiles of a number's histogram; none of another release."""
     if release.kind != "histogram" or not all(type(label) is int for label in release.labels):
         return []
-    found = [quantile(release, share, release.level) for share in QUANTILES]
+    quantiles = [quantile(release, share, release.level) for share in QUANTILES]
     return [
         QuantileView(float(released.share), released.value, released.low, released.high)
-        for released in found
+        for released in quantiles
     ]
 
 

@@ -41,10 +41,10 @@ class Snapshot:
 
     def named(self, name: str) -> tuple[Series, ...]:
         """Return a collection's series, the newest first."""
-        found = self.catalog.by_name.get(name)
-        if found is None:
+        series_of_name = self.catalog.by_name.get(name)
+        if series_of_name is None:
             raise CollectionNotFound(name, get_close_matches(name, list(self.catalog.by_name), 3))
-        return found
+        return series_of_name
 
     def local(self, name: str, fingerprints: Sequence[str] = ()) -> list[Series]:
         """Return the series of a collection that estimates can be made of, the newest first.
@@ -55,10 +55,12 @@ class Snapshot:
         query = [
             series_by_fingerprint(everyone, fingerprint) for fingerprint in fingerprints
         ] or list(everyone)
-        found = [one_series for one_series in query if not one_series.collection.trust.releases]
-        if not found or (fingerprints and len(found) < len(query)):
+        local_series = [
+            one_series for one_series in query if not one_series.collection.trust.releases
+        ]
+        if not local_series or (fingerprints and len(local_series) < len(query)):
             raise QueryError("collection", name, RELEASES.replace("{name}", name))
-        return [one_series for one_series in everyone if one_series in found]
+        return [one_series for one_series in everyone if one_series in local_series]
 
     def reports(self, series: Series) -> int:
         """Return how many reports a series holds."""
@@ -67,10 +69,12 @@ class Snapshot:
 
 def series_by_fingerprint(series: Sequence[Series], fingerprint: str) -> Series:
     """Return the series of a fingerprint, or of its first digits."""
-    found = [one_series for one_series in series if one_series.fingerprint.startswith(fingerprint)]
-    if len(fingerprint) < LEAST_DIGITS or len(found) != 1:
+    matches = [
+        one_series for one_series in series if one_series.fingerprint.startswith(fingerprint)
+    ]
+    if len(fingerprint) < LEAST_DIGITS or len(matches) != 1:
         known = ", ".join(one_series.fingerprint[:12] for one_series in series)
         raise QueryError(
             "series", fingerprint, f"give the first {LEAST_DIGITS} digits or more of one of {known}"
         )
-    return found[0]
+    return matches[0]

@@ -67,12 +67,12 @@ def _check_identifying_names(collection: Collection) -> Iterator[Remark]:
         *(("segments", name) for name, _ in collection.segments),
     ]:
         words = re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower()
-        found = IDENTIFYING.intersection(re.split(r"[^a-z]+", words))
-        if found and key == "segments":
+        matches = IDENTIFYING.intersection(re.split(r"[^a-z]+", words))
+        if matches and key == "segments":
             yield Remark(
                 key, f"{name} is sent in clear and may single people out: cross it instead"
             )
-        elif found:
+        elif matches:
             yield Remark(key, f"{name} may identify a person together with other answers")
     if collection.cells > MANY_CELLS:
         yield Remark("segments", f"{collection.cells} public cells: small ones single people out")

@@ -7,11 +7,11 @@ from math import gcd
 import numpy as np
 import pytest
 
-from veilcount_analysis.estimation.prime_factor_fft import ASPECT, Grid
+from veilcount_analysis.estimation.prime_factor_fft import ASPECT, CycleGrid
 from veilcount_shared.mechanisms.projective_geometry import points
 
 
-def around(grid: Grid, line: np.ndarray, marks: np.ndarray) -> np.ndarray:
+def around(grid: CycleGrid, line: np.ndarray, marks: np.ndarray) -> np.ndarray:
     """Return what the grid makes of a line and of marks that repeat themselves."""
     found = np.full(grid.length, np.nan)
     for places, values in grid.line(
@@ -28,14 +28,14 @@ def test_a_grid_convolves_around_a_circle(length: int) -> None:
     line, marks = chance.integers(0, 100, length), chance.random(length) < 0.3
     expected = [int(line @ marks[(place - np.arange(length)) % length]) for place in range(length)]
 
-    assert np.rint(around(Grid.from_length(length), line, marks)).tolist() == expected
+    assert np.rint(around(CycleGrid.from_length(length), line, marks)).tolist() == expected
 
 
 @pytest.mark.parametrize("q", [2, 3, 4, 11, 43, 256])
 def test_every_plane_of_any_size_has_a_grid(q: int) -> None:
     """Of coprime sides that are alike, with room for all, and hardly more than that."""
     lengths = [points(q, t) for t in range(3, 23) if points(q, t) <= 1 << 22]
-    grids = list(map(Grid.from_length, lengths))
+    grids = list(map(CycleGrid.from_length, lengths))
     share = [grid.rows * grid.columns / (2 * grid.length - 1) for grid in grids]
 
     assert all(gcd(grid.rows, grid.columns) == 1 for grid in grids)

@@ -86,14 +86,14 @@ def judge(
         MessageTable.from_messages(first, size), MessageTable.from_messages(second, size)
     )
     half = samples // 2
-    found = most_revealing(pair.part(0, half), list(grids(symbol_bits, size)), alpha, features)
+    candidate = most_revealing(pair.part(0, half), list(grids(symbol_bits, size)), alpha, features)
     unseen = pair.part(half, samples)
-    more, less = (unseen.swapped() if found.swapped else unseen).happened(found.event)
+    more, less = (unseen.swapped() if candidate.swapped else unseen).happened(candidate.event)
     trials = samples - half
     return AuditResult(
         claimed,
         max(0.0, float(clopper_pearson.epsilon(more, less, trials, alpha))),
-        f"{found.event}: {_shares(more, less, trials, swapped=found.swapped)}",
+        f"{candidate.event}: {_shares(more, less, trials, swapped=candidate.swapped)}",
         samples,
         alpha,
     )

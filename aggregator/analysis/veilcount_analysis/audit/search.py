@@ -74,15 +74,15 @@ def most_revealing(
     middle = len(seen.more) // 2
     first, second = seen.part(0, middle), seen.part(middle, len(seen.more))
     features = [*more, *proposed(first, grids)]
-    found: list[Candidate] = []
+    candidates: list[Candidate] = []
     for swapped in (False, True):
         ranking, cutting = (first.swapped(), second.swapped()) if swapped else (first, second)
         singles = [
             cut(feature, ranked(feature, ranking), cutting, alpha, swapped=swapped)
             for feature in features
         ]
-        found += [*singles, joined(singles, cutting, alpha, swapped=swapped)]
-    return shortest_of_best(found)
+        candidates += [*singles, joined(singles, cutting, alpha, swapped=swapped)]
+    return shortest_of_best(candidates)
 
 
 def shortest_of_best(found: list[Candidate]) -> Candidate:

@@ -30,7 +30,7 @@ ASPECT = 4  # of the longer side to the shorter
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class CycleGrid:
     """Where a line of `length` and one that repeats itself are convolved; nothing wraps around."""
 
     length: int
@@ -38,7 +38,7 @@ class Grid:
     columns: int
 
     @classmethod
-    def from_length(cls, length: int) -> Grid:
+    def from_length(cls, length: int) -> CycleGrid:
         """Return the smallest."""
         return cls(length, *_sides(2 * length - 1))
 

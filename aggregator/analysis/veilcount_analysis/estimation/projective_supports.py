@@ -20,7 +20,7 @@ from veilcount_shared.mechanisms.finite_field import FiniteField, get_field
 from veilcount_shared.mechanisms.projective_geometry import points
 
 from .confidence_intervals import Counts
-from .prime_factor_fft import Grid, Turned
+from .prime_factor_fft import CycleGrid, Turned
 from .projective_vectors import (
     Elements,
     Numbers,
@@ -50,7 +50,7 @@ class Cycle:
     owned: int
     points: Numbers
     hyperplanes: Numbers
-    grid: Grid
+    grid: CycleGrid
     meets: Turned
 
     def supports(self, cells: Counts, wanted: range) -> Counts:
@@ -99,7 +99,7 @@ def _made(q: int, t: int) -> Cycle:
     gf, v = get_field(q), points(q, t)
     low = polynomial(q, t)
     first = _first_coordinates(gf, low, v + t)
-    grid = Grid.from_length(v)
+    grid = CycleGrid.from_length(v)
     meets = grid.repeated(first[:v] == 0)  # first: before the rest takes memory
     # backwards from u_v, which is u_0 up to a scalar
     backwards = [first[place + v : place : -1] for place in range(t)]

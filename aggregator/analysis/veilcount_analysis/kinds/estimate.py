@@ -18,7 +18,7 @@ from .results import Figure, RangeEstimate
 from .sample_adequacy import SampleAdequacy, Terms, observed_adequacy, sample_adequacy
 from .scope import Scope
 from .smoothing import smooth_figures, smoothing_problem
-from .source import Selection, Source, Tally
+from .source import SelectedValues, Source, Tally
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,7 +28,7 @@ class SeriesData:
     source: Source
     scope: Scope
     whole: Tally
-    selection: Selection
+    selection: SelectedValues
 
     @classmethod
     def load(

@@ -36,15 +36,15 @@ class Denominator(StrEnum):
 
 def parse_segments(name: str, words: Sequence[str]) -> tuple[tuple[str, str], ...]:
     """Return segments that are written NAME:VALUE."""
-    found = []
+    segments = []
     for word in words:
         segment, colon, value = word.partition(":")
         if not (segment and colon and value):
             raise QueryError(name, word, "give a name and a value, such as arm:A")
-        found.append((segment, value))
-    if len(dict(found)) < len(found):
+        segments.append((segment, value))
+    if len(dict(segments)) < len(segments):
         raise QueryError(name, list(words), "give each segment once")
-    return tuple(found)
+    return tuple(segments)
 
 
 def parse_candidates(name: str, words: Sequence[str]) -> tuple[str, ...]:

@@ -45,7 +45,7 @@ from .kind import NUMBER_ROWS, SummedKind
 from .numbers import ONE_LOOK, UNTESTED
 from .panels import Form, Panel
 from .results import Figure, RangeFigures
-from .source import Selection, Tally
+from .source import SelectedValues, Tally
 from .time_ranges import TimeRange
 from .values import UNLISTED
 
@@ -108,7 +108,7 @@ class FeatureMoments(SummedKind[Features]):
         return Headline(f"Correlation of {pair} {figure}, {low} to {high}")
 
     def figures(
-        self, data: Tally, query: EstimateQuery, selection: Selection, time_range: TimeRange
+        self, data: Tally, query: EstimateQuery, selection: SelectedValues, time_range: TimeRange
     ) -> RangeFigures:
         target = target_of(self.collection, "auto", time_range.contributions(self.collection))
         moments = moments_handler(self.collection).means(data.counters)

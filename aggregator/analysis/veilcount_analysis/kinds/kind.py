@@ -31,7 +31,7 @@ from .panels import Panel
 from .results import Figure, RangeFigures
 from .sample_adequacy import GOAL, SIGNIFICANT, ErrorModel
 from .scope import Scope
-from .source import Selection, Source, Tally
+from .source import SelectedValues, Source, Tally
 from .time_ranges import TimeRange
 
 D = TypeVar("D")
@@ -91,9 +91,11 @@ class Kind(ABC, Generic[D, T]):
             if problem := self.parameter_problem(name):
                 raise QueryError(name.partition("=")[0], value, problem)
 
-    def load(self, source: Source, query: EstimateQuery, scope: Scope, whole: Tally) -> Selection:
+    def load(
+        self, source: Source, query: EstimateQuery, scope: Scope, whole: Tally
+    ) -> SelectedValues:
         """Return what is shown, selected by the tally of the whole range."""
-        return Selection()
+        return SelectedValues()
 
     @abstractmethod
     def read(self, source: Source, scope: Scope, time_range: TimeRange) -> T:
@@ -101,7 +103,7 @@ class Kind(ABC, Generic[D, T]):
 
     @abstractmethod
     def figures(
-        self, data: T, query: EstimateQuery, selection: Selection, time_range: TimeRange
+        self, data: T, query: EstimateQuery, selection: SelectedValues, time_range: TimeRange
     ) -> RangeFigures:
         """Return the figures of one time range."""
 

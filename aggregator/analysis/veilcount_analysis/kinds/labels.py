@@ -122,10 +122,10 @@ def groups_of(collection: Collection, words: Sequence[str]) -> dict[str, Counts]
         name, colon, values = word.partition(":")
         if not (name and colon and values) or name in groups:
             raise QueryError("group", word, "give a name and values, such as warm:red,orange")
-        found = places_of(collection, [values])
-        if found.unknown:
-            raise no_value(collection, found.unknown[0], "group")
-        groups[name] = found.places
+        places = places_of(collection, [values])
+        if places.unknown:
+            raise no_value(collection, places.unknown[0], "group")
+        groups[name] = places.places
     return groups
 
 

@@ -35,7 +35,7 @@ from .kind import NUMBER_ROWS, SummedKind
 from .panels import Form, Panel
 from .results import Figure, RangeFigures
 from .scope import Scope
-from .source import Selection, Source, Tally
+from .source import SelectedValues, Source, Tally
 from .time_ranges import TimeRange
 from .values import SHARES, UNLISTED
 
@@ -118,7 +118,7 @@ class Mean(SummedKind[Number]):
         return float(self.domain.high - self.domain.low)
 
     def figures(
-        self, data: Tally, query: EstimateQuery, selection: Selection, time_range: TimeRange
+        self, data: Tally, query: EstimateQuery, selection: SelectedValues, time_range: TimeRange
     ) -> RangeFigures:
         number = self._number(data, query, time_range.contributions(self.collection))
         if isinstance(number, NoReports):
@@ -255,8 +255,10 @@ class Ranges(Distribution):
         super().check(query)
         _bounds(query)
 
-    def load(self, source: Source, query: EstimateQuery, scope: Scope, whole: Tally) -> Selection:
-        return Selection(tuple({"from": low, "below": high} for low, high in _bounds(query)))
+    def load(
+        self, source: Source, query: EstimateQuery, scope: Scope, whole: Tally
+    ) -> SelectedValues:
+        return SelectedValues(tuple({"from": low, "below": high} for low, high in _bounds(query)))
 
     def finer(self, histogram: BucketHistogram, query: EstimateQuery) -> tuple[Figure, ...]:
         assert isinstance(histogram, RangeEstimator)  # noqa: S101 - narrows the type

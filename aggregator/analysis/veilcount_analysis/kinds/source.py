@@ -22,7 +22,7 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Selection:
+class SelectedValues:
     """The shown values, decided over the whole range; `facts` are what a series states of it."""
 
     labels: tuple[Value, ...] = ()

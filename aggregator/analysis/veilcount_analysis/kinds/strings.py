@@ -33,7 +33,7 @@ from .headline import Headline, largest_first, share_text
 from .kind import NAMED, SummedKind
 from .results import Figure, RangeFigures
 from .scope import Scope
-from .source import CandidateSearch, Selection, Source, Tally
+from .source import CandidateSearch, SelectedValues, Source, Tally
 from .time_ranges import TimeRange
 from .values import (
     PROBABILITIES,
@@ -85,13 +85,15 @@ class Strings(SummedKind[OpenStrings]):
             fix = "only where the definition has discover = true: give candidates"
             raise QueryError("discover", True, fix)
 
-    def load(self, source: Source, query: EstimateQuery, scope: Scope, whole: Tally) -> Selection:
+    def load(
+        self, source: Source, query: EstimateQuery, scope: Scope, whole: Tally
+    ) -> SelectedValues:
         search = self._search(source, query, scope, whole)
         texts, places = search.texts, search.places
         if query.values:
             candidates = candidates_of(self.domain, query.values, "values")
             texts, places = candidates.texts, candidates.places
-        return Selection(texts, places, None, self._facts(search, whole.counters))
+        return SelectedValues(texts, places, None, self._facts(search, whole.counters))
 
     def _search(
         self, source: Source, query: EstimateQuery, scope: Scope, whole: Tally
@@ -106,7 +108,7 @@ class Strings(SummedKind[OpenStrings]):
         return source.searches.test(whole, candidates, about)
 
     def figures(
-        self, data: Tally, query: EstimateQuery, selection: Selection, time_range: TimeRange
+        self, data: Tally, query: EstimateQuery, selection: SelectedValues, time_range: TimeRange
     ) -> RangeFigures:
         contributions = time_range.contributions(self.collection)
         terms = TermOptions(looks=query.looks, contributions=contributions)

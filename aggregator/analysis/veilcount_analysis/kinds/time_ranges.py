@@ -30,15 +30,15 @@ def cells(collection: Collection, query: Segments) -> list[int]:
             known = ", ".join(f"{name}:{spelled(label)}" for label in declared[name])
             raise QueryError("segment", f"{name}:{value}", f"give one of {known}")
     wanted = dict(query)
-    found = [0]
+    cell_numbers = [0]
     for name, labels in collection.segments:  # the first segment is the highest digit
         fit = [
             place
             for place, label in enumerate(labels)
             if name not in wanted or spelled(label) == wanted[name]
         ]
-        found = [head * len(labels) + place for head in found for place in fit]
-    return found
+        cell_numbers = [head * len(labels) + place for head in cell_numbers for place in fit]
+    return cell_numbers
 
 
 def _declared(collection: Collection) -> str:

@@ -29,7 +29,7 @@ from .kind import Kind
 from .labels import no_value, places_of
 from .results import Figure, RangeFigures
 from .scope import Scope
-from .source import Selection, Source, Tally
+from .source import SelectedValues, Source, Tally
 from .time_ranges import ONE_DAY, TimeRange
 from .values import PAGES, SHARES, UNLISTED, share_figures, unanswered
 
@@ -89,14 +89,16 @@ class Trend(Kind[Boolean, Newest]):
             if not len(places.places):
                 raise no_value(self.collection, places.unknown[0])
 
-    def load(self, source: Source, query: EstimateQuery, scope: Scope, whole: Tally) -> Selection:
+    def load(
+        self, source: Source, query: EstimateQuery, scope: Scope, whole: Tally
+    ) -> SelectedValues:
         size = self.domain.size
         pages = 1 if query.values else -(-size // query.size)
         places = np.arange(size)[: query.size]
         if query.values:
             places = places_of(self.collection, query.values).places
         labels = tuple(map(bool, places.tolist()))
-        return Selection(labels, places, None, {"size": size, "page": 1, "pages": pages})
+        return SelectedValues(labels, places, None, {"size": size, "page": 1, "pages": pages})
 
     def read(self, source: Source, scope: Scope, time_range: TimeRange) -> Newest:
         """Return the newest period of a range that has an estimate, and it; over ones first."""
@@ -112,7 +114,7 @@ class Trend(Kind[Boolean, Newest]):
         return None
 
     def figures(
-        self, data: Newest, query: EstimateQuery, selection: Selection, time_range: TimeRange
+        self, data: Newest, query: EstimateQuery, selection: SelectedValues, time_range: TimeRange
     ) -> RangeFigures:
         if data is None:
             return RangeFigures(0, "no answers yet", unanswered(selection.labels))

@@ -37,7 +37,7 @@ from .panels import Panel
 from .results import Figure, RangeFigures
 from .sample_adequacy import LISTED
 from .scope import Scope
-from .source import Selection, Source, Tally
+from .source import SelectedValues, Source, Tally
 from .time_ranges import TimeRange
 
 ABSENT = "absent"
@@ -82,12 +82,16 @@ class Values(SummedKind[Boolean | Choice | Cross]):
         elif not query.top:
             self._page(query)
 
-    def load(self, source: Source, query: EstimateQuery, scope: Scope, whole: Tally) -> Selection:
+    def load(
+        self, source: Source, query: EstimateQuery, scope: Scope, whole: Tally
+    ) -> SelectedValues:
         size, stand_out = self.collection.domain.size, None
         if query.groups:
             groups = groups_of(self.collection, query.groups)
             facts = self._facts(size)
-            return Selection(tuple(groups), np.arange(len(groups)), tuple(groups.values()), facts)
+            return SelectedValues(
+                tuple(groups), np.arange(len(groups)), tuple(groups.values()), facts
+            )
         if query.values:
             return self._at(places_of(self.collection, query.values).places, self._facts(size))
         if query.top:
@@ -97,7 +101,7 @@ class Values(SummedKind[Boolean | Choice | Cross]):
         return self._at(self._page(query), self._facts(size, page=query.page, pages=pages))
 
     def figures(
-        self, data: Tally, query: EstimateQuery, selection: Selection, time_range: TimeRange
+        self, data: Tally, query: EstimateQuery, selection: SelectedValues, time_range: TimeRange
     ) -> RangeFigures:
         is_whole = query.view is View.CONSISTENT and selection.groups is None
         contributions = time_range.contributions(self.collection)
@@ -201,9 +205,9 @@ class Values(SummedKind[Boolean | Choice | Cross]):
         facts = {"P": response.P, "Q": response.Q, "size": size, "page": 1, "pages": 1}
         return facts | {"stand_out": None} | more
 
-    def _at(self, places: Counts, facts: Mapping[str, Any]) -> Selection:
+    def _at(self, places: Counts, facts: Mapping[str, Any]) -> SelectedValues:
         named = partial(value_at, self.collection)
-        return Selection(tuple(map(named, places.tolist())), places, None, facts)
+        return SelectedValues(tuple(map(named, places.tolist())), places, None, facts)
 
     def _page(self, query: EstimateQuery) -> Counts:
         size, begin = self.collection.domain.size, (query.page - 1) * query.size
@@ -224,7 +228,7 @@ class Values(SummedKind[Boolean | Choice | Cross]):
         self,
         counters: Counts,
         query: EstimateQuery,
-        selection: Selection,
+        selection: SelectedValues,
         terms: TermOptions,
         *,
         is_whole: bool,

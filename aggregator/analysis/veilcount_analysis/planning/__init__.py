@@ -3,4 +3,4 @@
 from .plan import PlanResult as PlanResult
 from .plan import plan as plan
 from .solvers import QuestionShape as QuestionShape
-from .solvers import TrustModel as TrustModel
+from .solvers import TrustedParty as TrustedParty

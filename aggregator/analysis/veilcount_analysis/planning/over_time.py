@@ -15,7 +15,7 @@ from veilcount_shared.periods import Unit
 
 from ..mechanisms import handler_of
 from ..privacy.trust_models.quantity import two_sided
-from .solvers import YES_OR_NO, QuestionShape, TrustModel
+from .solvers import YES_OR_NO, QuestionShape, TrustedParty
 
 CHANGES = (1, 3)
 SAMPLING = 1 / 4  # n times the variance of a sampled share, at most
@@ -31,11 +31,11 @@ class TimeStrategy:
 
 
 def time_strategies(
-    question: QuestionShape, trust: TrustModel, devices: int, epsilon: Fraction
+    question: QuestionShape, trust: TrustedParty, devices: int, epsilon: Fraction
 ) -> tuple[TimeStrategy, ...]:
     """Return the strategies, the best of each number of changes; none for other questions."""
     periods = question.number_of_periods
-    one_state = question.values == YES_OR_NO and question.arms == 1 and trust is TrustModel.LOCAL
+    one_state = question.values == YES_OR_NO and question.arms == 1 and trust is TrustedParty.LOCAL
     if not one_state or periods == 1 or question.unit in {Unit.EVENT, Unit.USER}:
         return ()
     alone = periods * (question.quantity.variance(epsilon) + SAMPLING)

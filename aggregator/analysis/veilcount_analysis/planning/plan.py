@@ -29,18 +29,18 @@ from ..privacy.budget.composition import ComposedEpsilon, compose_answers
 from ..privacy.trust_models.quantity import ErrorEstimate, with_sampling
 from ..text.number_format import decimal, delta
 from .over_time import TimeStrategy, time_strategies
-from .solvers import SOLVERS, YES_OR_NO, QuestionShape, Solution, Solver, TrustModel
+from .solvers import SOLVERS, YES_OR_NO, QuestionShape, Solution, Solver, TrustedParty
 
 LISTED = 24  # more values than these are better kept in a file of their own
 YEAR = timedelta(days=365)
 
 
-def definition(question: QuestionShape, trust: TrustModel, choice: Solution) -> str:
+def definition(question: QuestionShape, trust: TrustedParty, choice: Solution) -> str:
     """Return a file with one collection; app, name, question and values are for the author."""
     return "\n".join(['app = "my-app"', "", "[planned]", *_lines(question, trust, choice), ""])
 
 
-def _lines(question: QuestionShape, trust: TrustModel, choice: Solution) -> Iterator[str]:
+def _lines(question: QuestionShape, trust: TrustedParty, choice: Solution) -> Iterator[str]:
     yield 'question = "What would you like to know?"'
     yield from _domain(question, trust)
     if choice.device is None:
@@ -56,10 +56,10 @@ def _lines(question: QuestionShape, trust: TrustModel, choice: Solution) -> Iter
         yield 'segments = {arm = ["A", "B"]}'
 
 
-def _domain(question: QuestionShape, trust: TrustModel) -> Iterator[str]:
+def _domain(question: QuestionShape, trust: TrustedParty) -> Iterator[str]:
     if question.range is not None:
         yield f"range = [{', '.join(map(decimal, question.range))}]"
-        if trust is not TrustModel.CENTRAL:
+        if trust is not TrustedParty.CENTRAL:
             yield f'measure = "{question.measure}"'
     elif question.candidates is not None:
         yield 'values = "open"'
@@ -76,8 +76,8 @@ def _domain(question: QuestionShape, trust: TrustModel) -> Iterator[str]:
         yield f'values_file = "values.txt"  # {question.values:,} lines'
 
 
-def _hidden(question: QuestionShape, trust: TrustModel, choice: Solution) -> str:
-    if trust is not TrustModel.SHUFFLED:
+def _hidden(question: QuestionShape, trust: TrustedParty, choice: Solution) -> str:
+    if trust is not TrustedParty.SHUFFLED:
         return ""
     return (
         f"  # {decimal(choice.epsilon)} at delta {delta(question.delta)}, only behind an"
@@ -105,7 +105,7 @@ class Headroom:
 class PlanResult:
     """Devices, epsilon and error that belong together; `found` names the one that was computed."""
 
-    trust: TrustModel
+    trust: TrustedParty
     found: str
     quantity: str
     values: int | None
@@ -138,7 +138,7 @@ class PlanResult:
 def plan(
     question: QuestionShape,
     *,
-    trust: TrustModel = TrustModel.LOCAL,
+    trust: TrustedParty = TrustedParty.LOCAL,
     devices: int | None = None,
     epsilon: Fraction | None = None,
     error: float | None = None,
@@ -148,13 +148,13 @@ def plan(
 
     Of open strings, `share` is the smallest one that is found, in place of an error.
     """
-    if not isinstance(trust, TrustModel):
-        raise QueryError("trust", trust, "give one of " + ", ".join(TrustModel))
+    if not isinstance(trust, TrustedParty):
+        raise QueryError("trust", trust, "give one of " + ", ".join(TrustedParty))
     named, error = question.accuracy, _accuracy(question, error, share)
     _require_two(named, devices, epsilon, error)
     if devices is not None and devices < question.arms:
         raise QueryError("devices", devices, f"give at least one for each of {question.arms}")
-    if trust is TrustModel.CENTRAL:
+    if trust is TrustedParty.CENTRAL:
         _countable(question)
     solver = SOLVERS[trust](question)
     if devices is not None and epsilon is not None:
@@ -200,7 +200,7 @@ def _countable(question: QuestionShape) -> None:
         raise QueryError("range", question.range, f"give integers less than {MAX_INPUTS:,} apart")
 
 
-def _planned(solver: Solver, trust: TrustModel, found: str, choice: Solution) -> PlanResult:
+def _planned(solver: Solver, trust: TrustedParty, found: str, choice: Solution) -> PlanResult:
     question, quantity = solver.question, solver.question.quantity
     per_arm = solver.each(choice.devices)
     mechanism = None if choice.device is None else quantity.family(choice.device)
@@ -210,7 +210,7 @@ def _planned(solver: Solver, trust: TrustModel, found: str, choice: Solution) ->
     # a curator may release all periods in one number, of which only the plain sum holds
     every = (
         guessing_probability(shown * times, 1)
-        if trust is TrustModel.CENTRAL
+        if trust is TrustedParty.CENTRAL
         else guessing_probability(shown, times)
     )
     return PlanResult(
@@ -224,7 +224,7 @@ def _planned(solver: Solver, trust: TrustModel, found: str, choice: Solution) ->
         level=question.level,
         devices=choice.devices,
         epsilon=choice.epsilon,
-        delta=question.delta if trust is TrustModel.SHUFFLED else Fraction(0),
+        delta=question.delta if trust is TrustedParty.SHUFFLED else Fraction(0),
         device=choice.device,
         error=choice.error,
         population=with_sampling(
@@ -263,8 +263,8 @@ def _correlation(solver: Solver, choice: Solution) -> float | None:
     if features is None or choice.device is None:
         return None
     means = MomentMeans.evenly_spread(features, choice.devices, quantity.variance(choice.device))
-    found = means.correlations(solver.question.level)
-    width = float(found.high[0] - found.low[0]) / 2
+    correlation = means.correlations(solver.question.level)
+    width = float(correlation.high[0] - correlation.low[0]) / 2
     return width if isfinite(width) else None
 
 
@@ -289,10 +289,10 @@ def _together(
     )
 
 
-def sentence(trust: TrustModel, one: Fraction, every: Fraction, times: int) -> str:
+def sentence(trust: TrustedParty, one: Fraction, every: Fraction, times: int) -> str:
     """Return what the plan promises a person, plainly."""
-    seen = "release" if trust is TrustModel.CENTRAL else "answer"
-    whose = " (the curator sees the truth)" if trust is TrustModel.CENTRAL else ""
+    seen = "release" if trust is TrustedParty.CENTRAL else "answer"
+    whose = " (the curator sees the truth)" if trust is TrustedParty.CENTRAL else ""
     alone = f"someone who sees one {seen} guesses a yes/no right at most {percent(one)}"
     if times == 1:
         return alone + whose

@@ -150,12 +150,12 @@ def least_epsilon(allowed: Allowed, grain: int = EPSILON_GRAIN) -> Fraction | No
     """
     if not allowed(EPSILON_MAX):
         return None
-    found = _crossing(allowed, int(EPSILON_MAX * grain), grain)
-    lower = [place for part in NEAR if (place := int(found * part)) > 0]
+    step = _crossing(allowed, int(EPSILON_MAX * grain), grain)
+    lower = [place for part in NEAR if (place := int(step * part)) > 0]
     while place := next((place for place in lower if allowed(Fraction(place, grain))), 0):
-        found = _crossing(allowed, place, grain)
-        lower = [place for part in NEAR if (place := int(found * part)) > 0]
-    return Fraction(found, grain)
+        step = _crossing(allowed, place, grain)
+        lower = [place for part in NEAR if (place := int(step * part)) > 0]
+    return Fraction(step, grain)
 
 
 def _crossing(allowed: Allowed, high: int, grain: int) -> int:
@@ -173,7 +173,7 @@ def fewest_devices(enough: Callable[[int], bool]) -> int | None:
     return bisect_left(range(high), True, lo=high // 2 + 1, key=enough)
 
 
-class TrustModel(StrEnum):
+class TrustedParty(StrEnum):
     """Who is trusted with what."""
 
     LOCAL = "local"  # nobody
@@ -209,18 +209,18 @@ class Solver(ABC):
 
     def epsilon(self, devices: int, error: float) -> Solution:
         """Return the epsilon at which so many devices reach the error."""
-        found = least_epsilon(lambda tried: self.error(devices, tried).accuracy <= error)
-        if found is None:
+        least = least_epsilon(lambda tried: self.error(devices, tried).accuracy <= error)
+        if least is None:
             raise _unreachable(self.question, error)
-        return self.error(devices, found)
+        return self.error(devices, least)
 
     def devices(self, epsilon: Fraction, error: float) -> Solution:
         """Return how many devices reach the error at this epsilon."""
         arms = self.question.arms
-        found = fewest_devices(lambda n: self.error(n * arms, epsilon).accuracy <= error)
-        if found is None:
+        devices_needed = fewest_devices(lambda n: self.error(n * arms, epsilon).accuracy <= error)
+        if devices_needed is None:
             raise _unreachable(self.question, error)
-        return self.error(found * arms, epsilon)
+        return self.error(devices_needed * arms, epsilon)
 
     def each(self, devices: int) -> int:
         """Return how many devices each arm has."""
@@ -302,8 +302,8 @@ class CentralSolver(Solver):
         return Solution(devices, epsilon, None, error.times(scale))
 
 
-SOLVERS: dict[TrustModel, type[Solver]] = {
-    TrustModel.LOCAL: LocalSolver,
-    TrustModel.SHUFFLED: ShuffledSolver,
-    TrustModel.CENTRAL: CentralSolver,
+SOLVERS: dict[TrustedParty, type[Solver]] = {
+    TrustedParty.LOCAL: LocalSolver,
+    TrustedParty.SHUFFLED: ShuffledSolver,
+    TrustedParty.CENTRAL: CentralSolver,
 }

@@ -167,10 +167,10 @@ def part_noise(question: PricedQuery, level: float = LEVEL) -> tuple[PartNoise, 
     if not 0 < level < 1:
         raise ValueError(f"level = {level}: give a probability between 0 and 1")
     alpha = (1 - level) / len(question.parts)
-    found = []
+    noises = []
     for part in question.parts:
         noise = calibrated_noise(question.cost.noise, part, question.cost.amount)
-        found.append(
+        noises.append(
             PartNoise(
                 part.name,
                 part.sensitivity,
@@ -181,7 +181,7 @@ def part_noise(question: PricedQuery, level: float = LEVEL) -> tuple[PartNoise, 
                 least_released(question, noise) if part.has_threshold else None,
             )
         )
-    return tuple(found)
+    return tuple(noises)
 
 
 def least_released(question: PricedQuery, noise: ErrorBound) -> int:

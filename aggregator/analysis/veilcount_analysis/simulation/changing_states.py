@@ -89,11 +89,11 @@ def _groups(n: int, periods: int) -> Iterator[int]:
 def _figures(
     handler: TrendHandler, period: int, counters: Ints, level: float
 ) -> tuple[float, float, float]:
-    found = handler.evidence(period, counters.__getitem__)
-    if found is None:
+    evidence = handler.evidence(period, counters.__getitem__)
+    if evidence is None:
         return float("nan"), float("nan"), float("nan")
-    low, high = found.interval(1 - level, IntervalTarget.POPULATION)
-    return float(found.points[1]), float(low[1]), float(high[1])
+    low, high = evidence.interval(1 - level, IntervalTarget.POPULATION)
+    return float(evidence.points[1]), float(low[1]), float(high[1])
 
 
 def draw_states(trend: TrendMechanism, people: int, generator: Generator) -> Ints:

@@ -71,5 +71,5 @@ def _points(devices: int, features: int, correlation: float, generator: Generato
 def true_moments(collection: Collection, correlation: float) -> MomentMeans:
     """Return the moments of that population, with nothing uncertain."""
     features = moments_handler(collection).mechanism.features
-    found = MomentMeans.evenly_spread(features, 1, 0.0, correlation)
-    return replace(found, variances=np.zeros_like(found.variances))
+    moments = MomentMeans.evenly_spread(features, 1, 0.0, correlation)
+    return replace(moments, variances=np.zeros_like(moments.variances))

@@ -110,11 +110,11 @@ def _truth(collection: Collection, population: Population) -> Floats:
 
 def _local(collection: Collection, counters: Counters, level: float) -> SimulatedEstimate:
     """Return the estimate for exactly these devices."""
-    found = estimate(collection, counters, level, target="cohort")
-    if isinstance(found, ShareEstimates):
-        return SimulatedEstimate(found.frequency, found.low, found.high)
-    if isinstance(found, MeanEstimate):
-        mean, low, high = np.array([[found.mean], [found.low], [found.high]])
+    figures = estimate(collection, counters, level, target="cohort")
+    if isinstance(figures, ShareEstimates):
+        return SimulatedEstimate(figures.frequency, figures.low, figures.high)
+    if isinstance(figures, MeanEstimate):
+        mean, low, high = np.array([[figures.mean], [figures.low], [figures.high]])
         return SimulatedEstimate(mean, low, high)
     raise TypeError(f"{collection.name}: a distribution has no shares of values and no mean")
 

@@ -178,10 +178,10 @@ _SIZE = re.compile(r"(\d+)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
 
 def parse_bytes(text: str) -> int:
     """Return a size in bytes, or raise ValueError."""
-    found = _SIZE.fullmatch(text.strip())
-    if not found or not int(found[1]):
+    match = _SIZE.fullmatch(text.strip())
+    if not match or not int(match[1]):
         raise ValueError(FORM)
-    return int(found[1]) * UNITS[found[2].lower()]
+    return int(match[1]) * UNITS[match[2].lower()]
 
 
 def format_bytes(size: int) -> str:

@@ -45,14 +45,14 @@ COUNT = click.IntRange(1, 10**9 - 1)
 def number(text: str) -> Fraction:
     """Read an exact decimal or ratio: 0.7 is 7/10."""
     try:
-        found = Fraction(text)
+        fraction = Fraction(text)
     except (ValueError, ZeroDivisionError):
         raise click.BadParameter(
             f"{format_value(text)} is not a number: write it like 0.5"
         ) from None
-    if abs(found) >= MAX_ABSOLUTE:
+    if abs(fraction) >= MAX_ABSOLUTE:
         raise click.BadParameter(f"{format_value(text)} is too large")
-    return found
+    return fraction
 
 
 def epsilon(text: str) -> Fraction:
@@ -65,10 +65,10 @@ def epsilon(text: str) -> Fraction:
 
 def proportion(text: str) -> Fraction:
     """Read a number between 0 and 1: a level, a delta."""
-    found = number(text)
-    if not 0 < found < 1:
+    share = number(text)
+    if not 0 < share < 1:
         raise click.BadParameter(f"{text} is not between 0 and 1")
-    return found
+    return share
 
 
 def find_collection(family: Mapping[str, Collection], wanted: str) -> Collection:

@@ -85,7 +85,7 @@ class Server:
         try:
             with AggregatorClient(self.url, self.key, SECONDS) as client:
                 response = client.request(method, path, **arguments)
-            found = response.json()
+            document = response.json()
         except requests.JSONDecodeError as error:
             raise StoreUnavailable(f"the server at {self.url} is not an aggregator") from error
         except requests.RequestException as error:
@@ -93,9 +93,9 @@ class Server:
                 f"no aggregator responds at {self.url}: is the address right, and is"
                 " `veilcount serve` running?"
             ) from error
-        if response.ok and isinstance(found, dict):
-            return found
-        raise _http_error(response.status_code, found if isinstance(found, dict) else {})
+        if response.ok and isinstance(document, dict):
+            return document
+        raise _http_error(response.status_code, document if isinstance(document, dict) else {})
 
 
 def _http_error(status: int, problem: Mapping[str, Any]) -> Exception:

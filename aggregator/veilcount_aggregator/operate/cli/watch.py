@@ -100,8 +100,8 @@ class RunningServer:
         """Return how many reports were counted, by the metrics."""
         labels = f'collection="{re.escape(collection)}",verdict="counted"'
         line = re.compile(rf"veilcount_verdicts_total{{{labels}}} (\d+)")
-        found = line.search(self._metrics())
-        return int(found[1]) if found else None
+        match = line.search(self._metrics())
+        return int(match[1]) if match else None
 
     def _metrics(self) -> str:
         with AggregatorClient(self.server.url, self.server.key, SECONDS) as client:

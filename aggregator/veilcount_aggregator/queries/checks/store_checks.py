@@ -238,23 +238,23 @@ def _agrees(stored: StoreSnapshot, journal: ReleaseJournal) -> Iterator[CheckRes
 
 def retention(stored: StoreSnapshot) -> Iterator[CheckResult]:
     """Check that the day by which rows are dropped is confirmed."""
-    found, today = read_confirmed_day(stored.store), stored.today
-    if found is None:
+    confirmed, today = read_confirmed_day(stored.store), stored.today
+    if confirmed is None:
         yield ok("no server has confirmed a day yet; one does within 24 hours")
-    elif needs_confirmation(found, today):
+    elif needs_confirmation(confirmed, today):
         yield warn(
-            f"rows are not dropped: the last confirmed day is {found.day},"
-            f" {(today - found.day).days} days before this machine's",
+            f"rows are not dropped: the last confirmed day is {confirmed.day},"
+            f" {(today - confirmed.day).days} days before this machine's",
             "if this machine's clock is right: `veilcount store confirm-clock`, or let a server run"
             " for 24 hours",
         )
-    elif found.day > today:
+    elif confirmed.day > today:
         yield warn(
-            f"the confirmed day, {found.day}, is in the future: this clock is wrong, or was then",
+            f"the confirmed day, {confirmed.day}, is in the future: this clock is or was wrong",
             "compare this machine's clock with others; a server with a right clock resets the day",
         )
     else:
-        yield ok(f"rows are dropped by the confirmed day, {found.day}")
+        yield ok(f"rows are dropped by the confirmed day, {confirmed.day}")
 
 
 #: the checks of a store on any engine

@@ -71,16 +71,16 @@ def verdicts(stored: StoreSnapshot) -> Iterator[CheckResult]:
 def _counted(stored: StoreSnapshot) -> VerdictTotals:
     counters, series = stored.store.service_counts(), stored.catalog.series
     counts = counts_by_series(counters)
-    found: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    totals_by_name: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for fingerprint, one_series in series.items():
         if counts_are_public(one_series.collection):
             reports = sum(stored.store.report_counts(one_series).values())
             totals = counts.get(fingerprint, VerdictCounts()).with_counted(reports)
-            found[one_series.collection.name].update(totals)
+            totals_by_name[one_series.collection.name].update(totals)
     for fingerprint in counts.keys() - series.keys():
-        found[UNKNOWN].update(counts[fingerprint].verdicts)
+        totals_by_name[UNKNOWN].update(counts[fingerprint].verdicts)
     if stored.secret:
-        return VerdictTotals(found)
+        return VerdictTotals(totals_by_name)
     requests = sum(
         n
         for counter, n in counters.items()
@@ -89,7 +89,7 @@ def _counted(stored: StoreSnapshot) -> VerdictTotals:
     unkeyed = sum(
         n for counter, n in counters.items() if (counter.what, counter.word) == (REFUSED, NO_KEY)
     )
-    return VerdictTotals(found, requests, unkeyed)
+    return VerdictTotals(totals_by_name, requests, unkeyed)
 
 
 @or_ok("no verdict stands out")

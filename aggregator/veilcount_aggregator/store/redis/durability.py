@@ -157,17 +157,17 @@ class DurabilityMonitor:
         self.has_waitaof = address.durable and all(node.has_waitaof for node in nodes)
         self._look_at_replicas(nodes)
         self._count_incomplete(nodes)
-        found = [
+        findings = [
             (node.server.host, weakness) for node in nodes for weakness in self._weaknesses(node)
         ]
         blocking: dict[Host, Weakness] = {}
-        for host, finding in found:
+        for host, finding in findings:
             if finding.blocks:
                 blocking.setdefault(host, finding)
         self._blocking = blocking
         self._identities |= {node.server.host: node.identity for node in nodes}
         durable, why = self._state(nodes)
-        weaknesses = tuple(weakness for _, weakness in found)
+        weaknesses = tuple(weakness for _, weakness in findings)
         self.found = Durability(durable, why, weaknesses, len(blocking) == len(nodes))
 
     def _state(self, nodes: list[NodeConfig]) -> tuple[DurabilityState, str]:

@@ -37,9 +37,9 @@ class FakeReportFlags:
         looked_at, failed = self._seen.get(series.fingerprint, (0, False))
         if answers < max(1, looked_at * GROWN):
             return failed
-        found = poisoning_test(series.collection, store.counters(series, list(sizes)))
-        self._seen[series.fingerprint] = answers, found.failed
-        return found.failed
+        outcome = poisoning_test(series.collection, store.counters(series, list(sizes)))
+        self._seen[series.fingerprint] = answers, outcome.failed
+        return outcome.failed
 
 
 def is_tested(series: Series) -> bool:
@@ -71,16 +71,19 @@ def report_metrics(
     verdicts: Counter[Labels] = Counter()
     losses: Counter[Labels] = Counter()
     for fingerprint, reports in reports_by_cell.items():
-        found = counts.get(fingerprint, VerdictCounts())
+        verdict_counts = counts.get(fingerprint, VerdictCounts())
         collection = ("collection", series[fingerprint].collection.name)
-        for verdict, number in found.with_counted(sum(reports.values())).items():
+        for verdict, number in verdict_counts.with_counted(sum(reports.values())).items():
             verdicts[collection, ("verdict", verdict)] += number
-        for word, number in found.losses.items():
+        for word, number in verdict_counts.losses.items():
             reason, _, digits = word.partition(":")
             losses[collection, ("reason", reason), ("digits", digits)] += number
-    for fingerprint, found in counts.items():  # one label, or anyone could make as many as he likes
+    for (
+        fingerprint,
+        verdict_counts,
+    ) in counts.items():  # one label, or anyone could make as many as he likes
         if fingerprint not in series:
-            for verdict, number in found.verdicts.items():
+            for verdict, number in verdict_counts.verdicts.items():
                 verdicts[("collection", UNKNOWN), ("verdict", verdict)] += number
     yield from metric("verdicts_total", "counter", "Reports by verdict.", verdicts.items())
     yield from metric("losses_total", "counter", "Devices that lost reports.", losses.items())
@@ -125,9 +128,10 @@ def poisoning_metrics(
     store: TallyReader, series: Mapping[str, Series], flags: FakeReportFlags
 ) -> Iterator[str]:
     """Yield for each collection whether the poisoning test of any of its series failed."""
-    found: Counter[Labels] = Counter()
-    for value in series.values():
-        if is_tested(value):
-            found[(("collection", value.collection.name),)] |= flags.is_flagged(store, value)
-    says = "1: the poisoning test failed."
-    yield from metric("poisoning_test_failed", "gauge", says, found.items())
+    failed: Counter[Labels] = Counter()
+    for one_series in series.values():
+        if is_tested(one_series):
+            label = ("collection", one_series.collection.name)
+            failed[(label,)] |= flags.is_flagged(store, one_series)
+    description = "1: the poisoning test failed."
+    yield from metric("poisoning_test_failed", "gauge", description, failed.items())

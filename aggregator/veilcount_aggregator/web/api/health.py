@@ -32,8 +32,8 @@ def show_readiness(api: Api) -> tuple[Readiness, int]:
 
     The store responds within two seconds and is not read-only.
     """
-    found = refuse_doubted_clock(readiness(api.probe), api.aggregator.guard.reading)
-    return found, 200 if found.ready else 503
+    state = refuse_doubted_clock(readiness(api.probe), api.aggregator.guard.reading)
+    return state, 200 if state.ready else 503
 
 
 def readiness(probe: StoreProbe) -> Readiness:

@@ -108,10 +108,10 @@ def _complete(*, complete: bool) -> Iterator[str]:
 
 
 def _by_what(noted: Mapping[ServiceCounter, int]) -> dict[str, Counter[str]]:
-    found: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for note, number in noted.items():
-        found[note.what][note.word] += number
-    return found
+        counts[note.what][note.word] += number
+    return counts
 
 
 def _store(health: StoreHealth) -> Iterator[str]:

@@ -47,8 +47,8 @@ def create_release(api: Api, name: str, body: ReleaseRequest) -> ReleaseResponse
     candidates = release_candidates(series.collection, body.query, body.candidates)
     if body.dry_run:
         return dry_run_response(series, curator.dry_run(series, _request(body)))
-    found = curator.answer(series, _request(body), api.aggregator.instant(), api.key.id)
-    return release_response(series, found, candidates)
+    paid = curator.answer(series, _request(body), api.aggregator.instant(), api.key.id)
+    return release_response(series, paid, candidates)
 
 
 @endpoint(
@@ -74,11 +74,11 @@ def _chosen(series: tuple[Series, ...], fingerprint: str) -> Series:
 
 
 def _central(series: tuple[Series, ...]) -> list[Series]:
-    found = [one_series for one_series in series if one_series.collection.trust.releases]
-    if not found:
+    central = [one_series for one_series in series if one_series.collection.trust.releases]
+    if not central:
         name = series[0].collection.name
         raise QueryError("collection", name, "its model is local: read its estimate")
-    return found
+    return central
 
 
 def _request(wanted: ReleaseRequest) -> dict[str, object]:

@@ -55,8 +55,8 @@ GAUGES: Mapping[str, tuple[str, Callable[[ShardHealth], int | None]]] = {
 def shard_metrics(shards: Sequence[ShardHealth]) -> Iterator[str]:
     """Yield how each shard is, as the worker that answers sees it."""
     for name, (says, figure) in GAUGES.items():
-        found = [(_label(shard.name), figure(shard)) for shard in shards]
-        known = [(labels, number) for labels, number in found if number is not None]
+        rows = [(_label(shard.name), figure(shard)) for shard in shards]
+        known = [(labels, number) for labels, number in rows if number is not None]
         yield from metric(name, "gauge", says, known)
     states = [((*_label(shard.name), ("state", shard.breaker)), 1) for shard in shards]
     says = "The circuit breaker of the shard's server in the worker that answers, 1."
@@ -138,10 +138,10 @@ def _repairs(words: Words) -> Iterator[str]:
 def _analysis_refused(words: Words) -> Iterator[str]:
     """Yield what became of the requests of analysts that were not computed."""
     says = "Requests of analysts answered with 503, by reason."
-    found = [
+    refusals = [
         ((("reason", word),), number) for word, number in words.get(ANALYSIS_REFUSED, {}).items()
     ]
-    yield from metric("analysis_refused_total", "counter", says, found)
+    yield from metric("analysis_refused_total", "counter", says, refusals)
 
 
 def _histogram(took: Words, microseconds: Mapping[str, int]) -> Iterator[str]:

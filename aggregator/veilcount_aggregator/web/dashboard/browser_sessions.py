@@ -106,12 +106,12 @@ class BrowserSessions:
 
     def _find(self, secret: str) -> BrowserSession | None:
         name = digest_secret(secret)
-        found = self._known().get(name)
-        if found is None and not self._lookups.wait(""):  # begun in another worker, just now
+        session = self._known().get(name)
+        if session is None and not self._lookups.wait(""):  # begun in another worker, just now
             self._aggregator.catalog_cache.refresh()
-            found = self._known().get(name)
+            session = self._known().get(name)
         now, ring = self._aggregator.clock(), self._aggregator.known().api_keys
-        return found if found is not None and found.is_valid(ring, now) else None
+        return session if session is not None and session.is_valid(ring, now) else None
 
     def _known(self) -> Mapping[str, BrowserSession]:
         generation = self._aggregator.known().generations.get(KIND)

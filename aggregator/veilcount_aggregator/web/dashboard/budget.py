@@ -25,8 +25,8 @@ from ...queries.budget_view import BudgetView, bar_slots, bar_text
 from .charts import (
     Axis,
     Chart,
-    Columns,
     Lines,
+    StackedColumns,
     counts,
     curves,
     figures_of,
@@ -97,7 +97,7 @@ def spent_chart(account: CollectionBudget, table: Table) -> Chart:
     texts = [f"{bar.pseudonyms:,} pseudonyms: {bar_text(bar)}" for bar in bars]
     part = counts([bar.pseudonyms for bar in bars], texts)
     x = Axis("answers spent", labels=tuple(map(bar_slots, bars)))
-    return Chart.from_table("spent", table, Columns((part,), x, Axis("pseudonyms")))
+    return Chart.from_table("spent", table, StackedColumns((part,), x, Axis("pseudonyms")))
 
 
 def unit_chart(levels: UnitComparison, table: Table) -> Chart:

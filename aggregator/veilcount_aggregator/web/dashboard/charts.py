@@ -68,7 +68,7 @@ class Bars:
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class StackedColumns:
     """Columns of counts, the parts on top of each other."""
 
     parts: tuple[Part, ...]
@@ -88,7 +88,7 @@ class Lines:
     height: int = HEIGHT
 
 
-Drawing: TypeAlias = Bars | Columns | Lines
+Drawing: TypeAlias = Bars | StackedColumns | Lines
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,7 @@ TrendColumn = tuple[float, float, float, bool]  # a period: x, y, height, whethe
 
 
 @dataclass(frozen=True, slots=True)
-class Trend:
+class ReportTrend:
     """Exact counts of reports in the last periods."""
 
     label: str
@@ -82,7 +82,7 @@ class Trend:
     columns: tuple[TrendColumn, ...]
 
 
-def trend(series: Series, sizes: Mapping[Cell, int], today: date) -> Trend | None:
+def trend(series: Series, sizes: Mapping[Cell, int], today: date) -> ReportTrend | None:
     """Return the trend of the periods that have begun; None: too few periods, or no report."""
     word = PERIODS.get(series.collection.unit)
     oldest, newest = series.open_periods(today)
@@ -98,15 +98,17 @@ def trend(series: Series, sizes: Mapping[Cell, int], today: date) -> Trend | Non
     still = f"; the last {sum(open_periods):,} are open" if any(open_periods) else ""
     label = f"Reports per {word}, {days(first, last)}: {min(counts):,} to {max(counts):,}{still}"
     step = WIDTH + GAP
-    return Trend(label, len(shown) * step, HEIGHT, WIDTH, _columns(counts, open_periods, step))
+    return ReportTrend(
+        label, len(shown) * step, HEIGHT, WIDTH, _columns(counts, open_periods, step)
+    )
 
 
 def reports_by_period(sizes: Mapping[Cell, int]) -> dict[int, int]:
     """Return how many reports each period holds, all segments together."""
-    found: dict[int, int] = {}
+    by_period: dict[int, int] = {}
     for cell, number in sizes.items():
-        found[cell.period] = found.get(cell.period, 0) + number
-    return found
+        by_period[cell.period] = by_period.get(cell.period, 0) + number
+    return by_period
 
 
 def _columns(counts: list[int], open_periods: list[bool], step: float) -> tuple[TrendColumn, ...]:

@@ -140,8 +140,8 @@ def _item(collection: Collection, series: Sequence[Series], reports: int) -> Con
 def _before(collection: Collection, series: Sequence[Series]) -> Collection | None:
     """Return the definition to compare with: of the same series, else the newest."""
     same = [one_series for one_series in series if one_series.fingerprint == collection.fingerprint]
-    found = (*same, *series)
-    return found[0].collection if found else None
+    candidates = (*same, *series)
+    return candidates[0].collection if candidates else None
 
 
 def _change(collection: Collection, before: Collection | None) -> Change:
@@ -183,9 +183,9 @@ def fields(source: DefinitionSource) -> dict[str, str]:
 def _named(text: str, sent: Mapping[str, FileStorage]) -> Iterator[tuple[str, str]]:
     """Yield the lists that a file names; browsers send names without folders."""
     for name in _wanted(text):
-        found = sent.get(PurePath(name).name)
-        if found is not None:
-            yield name, _decoded(found)
+        upload = sent.get(PurePath(name).name)
+        if upload is not None:
+            yield name, _decoded(upload)
 
 
 def _wanted(text: str) -> list[str]:

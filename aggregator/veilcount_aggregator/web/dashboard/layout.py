@@ -144,16 +144,16 @@ def _asset_address(name: str) -> str:
 
 def _serve_asset(digest: str, name: str) -> Response:
     try:
-        found = asset(name)
+        stored = asset(name)
     except KeyError:
         raise refusal("not-found") from None
-    if digest != found.digest:  # of another release: a page that is loaded again names the new one
+    if digest != stored.digest:  # of another release: a page that is loaded again names the new one
         raise refusal("not-found")
     zipped = bool(request.accept_encodings.quality("gzip"))
     headers = {"Cache-Control": IMMUTABLE, "Vary": "Accept-Encoding"}
     coding = {"Content-Encoding": "gzip"} if zipped else {}
-    body = found.zipped if zipped else found.body
-    return Response(body, headers=headers | coding, mimetype=found.type)
+    body = stored.zipped if zipped else stored.body
+    return Response(body, headers=headers | coding, mimetype=stored.type)
 
 
 TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}

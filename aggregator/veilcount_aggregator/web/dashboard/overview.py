@@ -36,10 +36,10 @@ def overview(context: Context) -> Content:
     snapshot, find = context.aggregator.snapshot(), request.args.get("find", "").strip()
     sizes, catalog = public_sizes(snapshot), snapshot.catalog
     rows = [overview_row(snapshot, series, sizes) for series in catalog.by_name.values()]
-    found = [row for row in rows if _matches(row["collection"], find)]
+    rows_shown = [row for row in rows if _matches(row["collection"], find)]
     return {
-        "groups": {state: [r for r in found if r["status"].state is state] for state in State},
-        "found": found,
+        "groups": {state: [r for r in rows_shown if r["status"].state is state] for state in State},
+        "found": rows_shown,
         "intake": intake_summary(
             snapshot.store, catalog.series, sizes, snapshot.store.service_counts(), snapshot.today
         ),
@@ -90,8 +90,8 @@ def _finding(snapshot: Snapshot, series: Series, n: int | None) -> tuple[str, st
     """Return the tone, the finding and the verdict on the sample size."""
     if n is None or series.collection.trust.releases:
         return PLAIN, "", RELEASED
-    found, headline = latest_headline(snapshot, series, n)
-    return found.tone, headline, found.text
+    state, headline = latest_headline(snapshot, series, n)
+    return state.tone, headline, state.text
 
 
 def _matches(collection: Collection, find: str) -> bool:
@@ -164,7 +164,7 @@ def _by_day(
     series: Mapping[str, Series], sizes: Sizes, units: set[Unit], today: date
 ) -> Counter[date] | None:
     """Return reports by first day of their period; None: no recent collection has these units."""
-    found: Counter[date] = Counter()
+    by_day: Counter[date] = Counter()
     recent = False
     for fingerprint, by_cell in sizes.items():
         collection = series[fingerprint].collection
@@ -172,8 +172,8 @@ def _by_day(
             continue
         recent |= collection.start <= today < collection.until + 2 * WEEK
         for period, number in reports_by_period(by_cell).items():
-            found[periods.first_day(collection.unit, collection.start, period)] += number
-    return found if recent else None
+            by_day[periods.first_day(collection.unit, collection.start, period)] += number
+    return by_day if recent else None
 
 
 def _of_period(unit: Unit, counts: Mapping[date, int], today: date) -> TitledFigure:

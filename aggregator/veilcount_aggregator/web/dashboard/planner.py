@@ -9,7 +9,7 @@ from fractions import Fraction
 from flask import Response, request
 
 from veilcount_analysis.errors import QueryError
-from veilcount_analysis.planning import PlanResult, QuestionShape, TrustModel
+from veilcount_analysis.planning import PlanResult, QuestionShape, TrustedParty
 from veilcount_analysis.planning.solvers import SOLVERS
 from veilcount_analysis.query_params import parse_number
 from veilcount_analysis.text import number_format
@@ -38,9 +38,9 @@ KINDS = (
 ENTRIES = {"error": "margin", "share": "margin", "range": "low", "plan": "devices"}
 TWO = "give exactly two of people, epsilon and accuracy; leave the one to compute empty"
 TRUSTED = {
-    TrustModel.LOCAL: "nobody",
-    TrustModel.SHUFFLED: "a shuffler",
-    TrustModel.CENTRAL: "a curator",
+    TrustedParty.LOCAL: "nobody",
+    TrustedParty.SHUFFLED: "a shuffler",
+    TrustedParty.CENTRAL: "a curator",
 }
 
 
@@ -119,7 +119,11 @@ def _field_error(error: QueryError) -> Content:
 
 USUAL_EPSILONS = (Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4))
 DECADES = range(2, 8)  # of devices
-STEPS = {TrustModel.LOCAL: (1, 2, 5), TrustModel.SHUFFLED: (1,), TrustModel.CENTRAL: (1, 2, 5)}
+STEPS = {
+    TrustedParty.LOCAL: (1, 2, 5),
+    TrustedParty.SHUFFLED: (1,),
+    TrustedParty.CENTRAL: (1, 2, 5),
+}
 
 
 # -- the chart -------------------------------------------------------------------------------------
@@ -137,8 +141,8 @@ def margin_chart(question: QuestionShape, planned: PlanResult) -> Chart:
     }
     rows = table_rows(sizes, margins, _shown(planned))
     several = ", at several epsilons; the solid line is the plan's" if len(margins) > 1 else ""
-    found = planned.candidates is None
-    figure = "Half of an interval" if found else "The smallest share that is found"
+    is_open = planned.candidates is None
+    figure = "Half of an interval" if is_open else "The smallest share that is found"
     caption = f"{figure} by the number of people{several}. Both axes are logarithmic."
     drawing = _drawing(planned, sizes, margins)
     return Chart("margins", drawing, caption, ("People", *margins), rows)
@@ -153,7 +157,7 @@ def _shown(planned: PlanResult) -> Callable[[float], str]:
 
 def _drawn_epsilons(planned: PlanResult) -> list[Fraction]:
     """Return the epsilons drawn: with a shuffler only the plan's, since each is a long search."""
-    usual = () if planned.trust is TrustModel.SHUFFLED else USUAL_EPSILONS
+    usual = () if planned.trust is TrustedParty.SHUFFLED else USUAL_EPSILONS
     return sorted({*usual, planned.epsilon})
 
 

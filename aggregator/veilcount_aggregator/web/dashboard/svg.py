@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from .charts import Axis, Bars, Columns, Drawing, Lines, Part
+from .charts import Axis, Bars, Drawing, Lines, Part, StackedColumns
 from .scales import (
     DIGITS,
     WHOLE,
@@ -144,7 +144,7 @@ def draw(drawing: Drawing) -> Plot:
     """Return the geometry of a chart."""
     if isinstance(drawing, Bars):
         return _bars(drawing)
-    return _columns(drawing) if isinstance(drawing, Columns) else _lines(drawing)
+    return _columns(drawing) if isinstance(drawing, StackedColumns) else _lines(drawing)
 
 
 def _coloured(parts: Sequence[Part]) -> list[tuple[str, Part]]:
@@ -200,7 +200,7 @@ def _bar(hue: str, part: Part, row: int, slot: tuple[float, float], scale: Scale
     )
 
 
-def _columns(drawing: Columns) -> Plot:
+def _columns(drawing: StackedColumns) -> Plot:
     parts, columns = drawing.parts, len(drawing.x.labels or ())
     sums = [sum(part.values[column] or 0.0 for part in parts) for column in range(columns)]
     x, y = axis_scale(drawing.x, ()), Scale.covering((0.0, HEADROOM * max(sums, default=0.0)))

@@ -14,10 +14,10 @@ from veilcount_aggregator.web.dashboard import formatting
 from veilcount_aggregator.web.dashboard.charts import (
     Axis,
     Bars,
-    Columns,
     Drawing,
     Lines,
     Part,
+    StackedColumns,
     curves,
     logarithmic_axis,
 )
@@ -70,7 +70,7 @@ def test_a_figure_that_is_missing_has_no_bar_and_each_part_its_colour_and_its_la
 
 
 def test_columns_stand_on_each_other_and_what_remains_has_no_colour() -> None:
-    drawn = draw(Columns(STACKED, Axis("day", labels=("u", "v")), Axis("n")))
+    drawn = draw(StackedColumns(STACKED, Axis("day", labels=("u", "v")), Axis("n")))
     bars = [position(mark, "bar whole") for mark in drawn.marks]
     below, above = bars[0], bars[2]
 
@@ -83,7 +83,7 @@ def test_columns_stand_on_each_other_and_what_remains_has_no_colour() -> None:
 
 
 def test_columns_without_a_period_are_drawn_empty() -> None:
-    drawn = draw(Columns((Part(values=()),), Axis("day", labels=()), Axis("n")))
+    drawn = draw(StackedColumns((Part(values=()),), Axis("day", labels=()), Axis("n")))
 
     assert (drawn.marks, drawn.x) == ((), ())
 
@@ -126,7 +126,7 @@ def test_labels_do_not_run_into_each_other() -> None:
     """Of 200 days some are named, and of these a few on a narrow screen."""
     days = tuple(f"2026-{n // 28 + 1:02}-{n % 28 + 1:02}" for n in range(200))
     part = Part(values=(1.0,) * 200, texts=days)
-    ticks = draw(Columns((part,), Axis("day", labels=days), Axis("n"))).x
+    ticks = draw(StackedColumns((part,), Axis("day", labels=days), Axis("n"))).x
     narrow = [tick for tick in ticks if not tick.minor]
 
     assert 5 <= len(ticks) <= 10
@@ -149,7 +149,10 @@ def markup(drawing: Drawing) -> str:
     ("drawing", "elements"),
     [
         (Bars(("<a>", "b"), (LEFT, RIGHT), Axis("x")), {"title": 3, "rect": 8, "li": 4}),
-        (Columns(STACKED, Axis(labels=("u", "v")), Axis("n")), {"title": 4, "rect": 6, "li": 2}),
+        (
+            StackedColumns(STACKED, Axis(labels=("u", "v")), Axis("n")),
+            {"title": 4, "rect": 6, "li": 2},
+        ),
         (line(dots=True, low=(0.0,) * 3, high=(4.0,) * 3),
          {"title": 3, "circle": 6, "path": 2, "li": 0}),
     ],

@@ -92,8 +92,8 @@ class CountingQuery(ParallelQuery):
                 return cls(((1, 1),))
             case {"count": [*values], **others} if values and not others:
                 return cls(ranges_from(_cell(value, collection) for value in values))
-            case str() if found := _THRESHOLD.fullmatch(written):
-                return cls(_threshold_ranges(written, found, collection))
+            case str() if match := _THRESHOLD.fullmatch(written):
+                return cls(_threshold_ranges(written, match, collection))
         return None
 
     @classmethod

@@ -122,9 +122,9 @@ class QuantileQuery(Query):
 
     @classmethod
     def describe(cls, written: object) -> str:
-        found = _QUANTILE.fullmatch(written) if isinstance(written, str) else None
-        if found:
-            return f"the {found[1]}-quantile of the answers"
+        match = _QUANTILE.fullmatch(written) if isinstance(written, str) else None
+        if match:
+            return f"the {match[1]}-quantile of the answers"
         return cls.forms.get(json.dumps(written), "")
 
     @classmethod
@@ -132,10 +132,10 @@ class QuantileQuery(Query):
         """Read `"median"` or `"quantile 0.9"`, of numbers."""
         if not isinstance(written, str):
             return None
-        found = _QUANTILE.fullmatch("quantile 0.5" if written == "median" else written)
-        if found is None:
+        match = _QUANTILE.fullmatch("quantile 0.5" if written == "median" else written)
+        if match is None:
             return None
-        share = Fraction(found[1])
+        share = Fraction(match[1])
         if not share:
             raise QueryError("query", written, "give a share above 0, such as 0.9")
         cells = collection.true_cells

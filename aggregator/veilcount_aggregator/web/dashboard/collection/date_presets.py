@@ -41,9 +41,9 @@ def _links(at: PageAddress, series: Series, query: EstimateQuery, today: date) -
     _, newest = series.open_periods(today)
     for number, name in PRESETS[series.collection.unit]:
         if newest >= number:
-            found = time_range(series, range(newest + 1 - number, newest + 1), today)
-            current = (query.first, query.last) == (found.first, found.last)
-            yield name, at.to(**{"from": str(found.first), "to": str(found.last)}), current
+            preset = time_range(series, range(newest + 1 - number, newest + 1), today)
+            current = (query.first, query.last) == (preset.first, preset.last)
+            yield name, at.to(**{"from": str(preset.first), "to": str(preset.last)}), current
     yield "all", at.to(**{"from": None, "to": None}), query.first is query.last is None
 
 

@@ -177,13 +177,13 @@ class ResultView:
         above, below = stand_out - listed, size - stand_out
         most = self.at.with_selection(top=str(stand_out))
         every = self.at.with_selection(page="1")
-        found = [
+        unlisted = [
             (above, "above the noise line", most, f"the {stand_out:,} largest"),
             (below, "below the noise line", every, f"all {size:,} values"),
         ]
         return [
             (f"{_more(number)} {where}, all values compared at once", href, text)
-            for number, where, href, text in found
+            for number, where, href, text in unlisted
             if number > 0
         ]
 
@@ -198,11 +198,11 @@ class ResultView:
         )
         query = time_series_query(series, self.shown, by, estimate, view)
         size = None if self.shown.query.groups else estimate.facts.get("size")
-        found = time_series(self.snapshot, self.at.name, query, size)
-        if found is None:
+        over_time = time_series(self.snapshot, self.at.name, query, size)
+        if over_time is None:
             return None
         choices = time_filters(self.at, series.collection, by, view, smoothable=smoothable)
-        return {"found": found, "filters": list(choices), "files": _files(self.at, query)}
+        return {"found": over_time, "filters": list(choices), "files": _files(self.at, query)}
 
 
 def _listed(kind: Kind[Any, Any], estimate: SeriesResult) -> list[Figure]:
@@ -226,10 +226,10 @@ def _files(at: PageAddress, query: Parameters) -> Files:
 
 def _rejected(series: SeriesResult) -> list[tuple[str, str, str]]:
     """Return the rejected reports of all segments: the reason, how many, what it means."""
-    found: Counter[str] = Counter(series.unplaced)
+    rejected: Counter[str] = Counter(series.unplaced)
     for time_range in series.ranges:
-        found.update(time_range.verdicts)
+        rejected.update(time_range.verdicts)
     return [
         (REASONS[Verdict(word)], f"{number:,}", MEANINGS[Verdict(word)])
-        for word, number in found.most_common()
+        for word, number in rejected.most_common()
     ]

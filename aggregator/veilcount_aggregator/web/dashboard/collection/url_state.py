@@ -78,10 +78,10 @@ def _queried(path: str, parameters: Parameters) -> str:
 
 def changed(parameters: Parameters, **changes: str | Sequence[str] | None) -> ParameterDict:
     """Return parameters, some of them changed; None or nothing leaves one out."""
-    found = {name: [word for word in words if word] for name, words in parameters.items()}
+    words_by_name = {name: [word for word in words if word] for name, words in parameters.items()}
     for name, words in changes.items():
-        found[name] = [words] if isinstance(words, str) else list(words or ())
-    return {name: words for name, words in found.items() if words}
+        words_by_name[name] = [words] if isinstance(words, str) else list(words or ())
+    return {name: words for name, words in words_by_name.items() if words}
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +148,8 @@ def time_series_view(
 ) -> tuple[View, bool]:
     """Return the view of a time series, and whether it can be smoothed."""
     periods = periods_of(series, shown.query, snapshot.today)
-    found = time_ranges(series, periods, by, snapshot.today)
-    smoothable = not smoothing_problem(kind_of(series.collection), found)
+    ranges = time_ranges(series, periods, by, snapshot.today)
+    smoothable = not smoothing_problem(kind_of(series.collection), ranges)
     wanted = single(parameters, OVER_TIME) == View.SMOOTH and smoothable
     return (View.SMOOTH if wanted else View.RAW), smoothable
 

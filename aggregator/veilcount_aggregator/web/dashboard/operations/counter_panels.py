@@ -44,7 +44,7 @@ def by_collection(
     store: TallyReader, named: Mapping[str, Sequence[Series]], notes: Counts
 ) -> VerdictTable:
     """Return the verdicts of each collection, over all its definitions."""
-    found: dict[str, Counter[Verdict]] = {}
+    by_name: dict[str, Counter[Verdict]] = {}
     known: set[str] = set()
     for name, series in named.items():
         known.update(one_series.fingerprint for one_series in series)
@@ -54,26 +54,26 @@ def by_collection(
                 for one_series in series
             )
             by_period = (period for count in counts for period in count.values())
-            found[name] = sum(by_period, Counter[Verdict]())
-    found[UNKNOWN_DEFINITIONS] = Counter(
+            by_name[name] = sum(by_period, Counter[Verdict]())
+    by_name[UNKNOWN_DEFINITIONS] = Counter(
         {
             Verdict(note.word): number
             for note, number in notes.items()
             if note.what == VERDICT and note.fingerprint not in known
         }
     )
-    return _table((name, counts) for name, counts in found.items() if counts)
+    return _table((name, counts) for name, counts in by_name.items() if counts)
 
 
 def verdict_counts(sizes: Sizes, series: Series, notes: Counts) -> dict[int, Counter[Verdict]]:
     """Return the verdicts of a series by period; -1: decided before the period was known."""
-    found: dict[int, Counter[Verdict]] = {}
+    verdicts_by_period: dict[int, Counter[Verdict]] = {}
     for cell, number in sizes.items():
-        found.setdefault(cell.period, Counter())[Verdict.COUNTED] += number
+        verdicts_by_period.setdefault(cell.period, Counter())[Verdict.COUNTED] += number
     for note, number in notes.items():
         if note.what == VERDICT and note.fingerprint == series.fingerprint:
-            found.setdefault(note.period, Counter())[Verdict(note.word)] += number
-    return dict(sorted(found.items()))
+            verdicts_by_period.setdefault(note.period, Counter())[Verdict(note.word)] += number
+    return dict(sorted(verdicts_by_period.items()))
 
 
 def by_period(series: Series, counts: Mapping[int, Counter[Verdict]]) -> charts.Chart:
@@ -96,7 +96,7 @@ def by_period(series: Series, counts: Mapping[int, Counter[Verdict]]) -> charts.
     name, unit = series.collection.name, PERIODS.get(series.collection.unit, "campaign")
     return charts.Chart(
         "verdicts",
-        charts.Columns(parts, x, charts.Axis("reports")),
+        charts.StackedColumns(parts, x, charts.Axis("reports")),
         f"Reports for {name} by verdict; each bar one {unit}, by the newest definition",
         ("Period from UTC day", *table.columns),
         [(title, *(f"{number:,}" for number in row)) for title, row in table.rows.items()],
@@ -104,11 +104,14 @@ def by_period(series: Series, counts: Mapping[int, Counter[Verdict]]) -> charts.
 
 
 def _table(rows: Iterable[tuple[str, Counter[Verdict]]]) -> VerdictTable:
-    found = dict(rows)
-    columns = _occurring(found.values())
+    rows_by_title = dict(rows)
+    columns = _occurring(rows_by_title.values())
     return VerdictTable(
         [WORDS[verdict] for verdict in columns],
-        {title: [counts[verdict] for verdict in columns] for title, counts in found.items()},
+        {
+            title: [counts[verdict] for verdict in columns]
+            for title, counts in rows_by_title.items()
+        },
     )
 
 
@@ -169,22 +172,22 @@ def _within(ends: Counter[str], share: float) -> str:
 
 def rejected_bodies(counts: Counts) -> list[tuple[str, int]]:
     """Return how many bodies were rejected as a whole, by problem, the most frequent first."""
-    found: Counter[str] = Counter()
+    rejected: Counter[str] = Counter()
     for note, number in counts.items():
         if note.what == REFUSED:
-            found[note.word] += number
-    return [(PROBLEM_KINDS[word].title, number) for word, number in found.most_common()]
+            rejected[note.word] += number
+    return [(PROBLEM_KINDS[word].title, number) for word, number in rejected.most_common()]
 
 
 def commit_chart(counts: Counts) -> charts.Chart | None:
     """Draw commits by the number of requests they hold; None: nothing was committed yet."""
-    found: Counter[str] = Counter()
+    commits: Counter[str] = Counter()
     for note, number in counts.items():
         if note.what == GROUP:
-            found[note.word] += number
+            commits[note.word] += number
     sizes = list(map(str, SIZES))
-    last = max((n for n, size in enumerate(sizes) if found[size]), default=-1)
-    groups = [(_bucket(place), found[size]) for place, size in enumerate(sizes[: last + 1])]
+    last = max((n for n, size in enumerate(sizes) if commits[size]), default=-1)
+    groups = [(_bucket(place), commits[size]) for place, size in enumerate(sizes[: last + 1])]
     if not groups:
         return None
     texts = [f"{number:,} commits of {size} requests" for size, number in groups]
@@ -192,7 +195,7 @@ def commit_chart(counts: Counts) -> charts.Chart | None:
     x = charts.Axis("requests in one commit", labels=tuple(size for size, _ in groups))
     return charts.Chart(
         "commits",
-        charts.Columns((part,), x, charts.Axis("commits"), charts.LOW),
+        charts.StackedColumns((part,), x, charts.Axis("commits"), charts.LOW),
         "Durable commits by how many requests shared one: the slower the store, the more",
         ("Requests in one commit", "Commits"),
         [(size, f"{number:,}") for size, number in groups],
@@ -206,8 +209,8 @@ def _bucket(place: int) -> str:
 
 def relayed(counts: Counts) -> tuple[int, int]:
     """Return the accepted requests with reports: those through a relay, and all."""
-    found: Counter[str] = Counter()
+    relayed_counts: Counter[str] = Counter()
     for note, number in counts.items():
         accepted = note.what == ANSWERED and note.word.startswith(f"{REPORTS}:2xx:")
-        found[note.what] += number * (accepted or note.what == RELAYED)
-    return found[RELAYED], found[ANSWERED]
+        relayed_counts[note.what] += number * (accepted or note.what == RELAYED)
+    return relayed_counts[RELAYED], relayed_counts[ANSWERED]

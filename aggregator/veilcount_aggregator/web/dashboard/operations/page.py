@@ -38,11 +38,11 @@ def operations(context: Context) -> Content:
     health = aggregator.store.health()
     store, complete = aggregator.store.reachable_part()
     snapshot = replace(aggregator.snapshot(), store=store)
-    found = findings(aggregator, store, everything=context.is_admin)
+    checks = findings(aggregator, store, everything=context.is_admin)
     return {
-        "conclusion": conclusion(found, health, aggregator.guard.reading),
+        "conclusion": conclusion(checks, health, aggregator.guard.reading),
         "figures": figures(aggregator, health),
-        "findings": found,
+        "findings": checks,
         "tones": TONES,
         "shards": shard_rows(aggregator.store),
         "complete": complete,
@@ -197,10 +197,10 @@ ShardRow = tuple[str, str, str, str, str]  # name, tone, state, memory, file
 
 def shard_rows(store: HealthStore) -> list[ShardRow]:
     """Return the shards of a store that has several, and the server of its records."""
-    found = store.shards()
-    if len(found) <= 2:  # noqa: PLR2004 - records and one shard
+    shards = store.shards()
+    if len(shards) <= 2:  # noqa: PLR2004 - records and one shard
         return []
-    return [(shard.name, *_state(shard), _memory(shard), _file(shard)) for shard in found]
+    return [(shard.name, *_state(shard), _memory(shard), _file(shard)) for shard in shards]
 
 
 def _state(shard: ShardHealth) -> tuple[str, str]:
@@ -251,13 +251,13 @@ def pseudonym_quotas(
     store: TallyReader, series: Iterable[Series], limit: int, today: date
 ) -> list[PseudonymQuota]:
     """Return the latest open periods, the fullest first; only where counts are public."""
-    found = [
+    quotas = [
         period
         for one in series
         if counts_are_public(one.collection) and not one.closed
         for period in _latest(store, one, limit, today)
     ]
-    return sorted(found, key=lambda period: (-period.new, period.name, period.begins))
+    return sorted(quotas, key=lambda period: (-period.new, period.name, period.begins))
 
 
 def _latest(

@@ -196,7 +196,9 @@ def budget_chart(ledger: SeriesReleases, open_until: Sequence[str], budget: str)
     x = charts.Axis(
         "UTC day on which the period begins", labels=tuple(str(period.first) for period in periods)
     )
-    drawing = charts.Columns((spent, replace(remains, rest=True)), x, charts.Axis(ledger.unit))
+    drawing = charts.StackedColumns(
+        (spent, replace(remains, rest=True)), x, charts.Axis(ledger.unit)
+    )
     caption = f"{sentence_case(ledger.unit)} spent and remaining, of {budget} in each period"
     columns = ("UTC days", "Spent", "Remains", "State")
     return charts.Chart("budget", drawing, caption, columns, rows)
