@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generat
 from veilcount_aggregator.errors import StoreUnfit
 from veilcount_analysis.series.series import Series
 from veilcount_shared import Collection
-from veilcount_shared.retention import GRACE
+from veilcount_shared.periods import GRACE
 from veilcount_shared.tokens import PublicKey, digest, encode_key
 
 from .key_vault import KeyVault

@@ -22,9 +22,14 @@ from .clock import BoundedClock, SystemClock
 from .consent import ConsentDecisions, NoDecisions
 from .delivery.issuance import Issuance
 from .delivery.issuer import HttpIssuer
-from .delivery.outboxes import Outboxes
-from .delivery.relay_keys import read_relay_keys
-from .delivery.transport import HttpTransport, Transport, in_clear, malformed, without_password
+from .delivery.transport import (
+    HttpTransport,
+    Transport,
+    in_clear,
+    malformed,
+    read_relay_keys,
+    without_password,
+)
 from .delivery.uploader import Uploader
 from .delivery.worker import ClientWorker
 from .diagnostics.moved_state import moved_state
@@ -39,7 +44,7 @@ from .settings import ClientSettings
 from .state import ClientState, StateError
 from .state.factory import open_state, state_location
 from .state.losses import Loss, LossCounter
-from .state.memory_outbox import MemoryOutbox
+from .state.memory_outbox import MemoryOutbox, Outboxes
 
 SELF = ""  # the one person of a client without persons
 RETRY_OPEN = 30.0  # seconds between two attempts to open a state that could not be reached

@@ -11,6 +11,11 @@ from enum import StrEnum
 
 DAYS_A_WEEK = 7
 MONTHS_A_YEAR = 12
+#: a period's spent slots outlive `late` by so many days: a clock that is set back finds them
+GRACE = timedelta(days=1)
+#: the rows of dropped periods stay for so long: with them a drop by a wrong clock can be undone.
+#: The notice promises both to people, and the aggregator keeps them.
+RECOVERABLE = timedelta(days=1)
 
 
 class Unit(StrEnum):

@@ -13,7 +13,7 @@ from bench.scaling import Power
 
 from veilcount_analysis.series.series import Series
 from veilcount_shared import parse_collections
-from veilcount_shared.retention import RECOVERABLE
+from veilcount_shared.periods import RECOVERABLE
 
 PAGE = Path(__file__).parents[2] / "docs" / "scale.md"
 DAILY = """

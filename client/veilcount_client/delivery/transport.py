@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
@@ -18,6 +19,7 @@ from veilcount_shared.errors import WireError
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import BINARY_TYPE, decode_verdicts
 
+from ..errors import NotUsable
 from . import backoff
 
 if TYPE_CHECKING:
@@ -234,3 +236,16 @@ def _on_this_machine(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def read_relay_keys(path: str | None) -> bytes:
+    """Return the content of the file of the gateway's public keys, which comes with the app."""
+    if path is None:
+        raise NotUsable(
+            "relay_keys: give the file of `veilcount relay-keys create --out`; a key that was"
+            " fetched could be one person's alone"
+        )
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise NotUsable(f"relay_keys: {error.strerror}: check the path") from error

@@ -21,6 +21,7 @@ from veilcount_shared.verdict import Verdict
 from ..recording.recorder import Recorder
 from ..state import ClientState, Outbox, QueuedReport
 from ..state.losses import Loss
+from ..state.memory_outbox import Outboxes
 from .backoff import FURTHEST, RowBackoff
 from .body_packing import group_into_bodies, pack
 from .closed_rows import ClosedRows
@@ -28,7 +29,6 @@ from .decisions import Effects, decide, decide_verdicts
 from .delivery_pool import BodiesInFlight, Body, DeliveryPool
 from .issuance import Issuance
 from .loss_reports import LossReport, LossReports
-from .outboxes import Outboxes
 from .replies import Replies, describe
 from .transport import MAX_SECONDS, Delivered, Outcome, Transport
 

@@ -19,9 +19,8 @@ from ..delivery.transport import HttpTransport, Reply, in_clear, malformed
 from ..settings import JITTER, ClientSettings
 from ..state.factory import state_location
 from . import problems
-from .empty_batch import empty_batch, judge_reply
+from .aggregator_checks import check_relay, empty_batch, judge_reply
 from .problems import Collections, DiagnosticResult
-from .relay_checks import check_relay
 from .state_checks import check_state
 from .token_checks import check_tokens
 

@@ -7,13 +7,13 @@ that the loss is measured whichever way the process ends.
 from __future__ import annotations
 
 import threading
-from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import count
 
 from veilcount_shared.report import Report
 
-from . import QueuedReport, ReportDraw
+from . import ClientState, Outbox, OutboxLimits, QueuedReport, ReportDraw
 from .losses import Loss, LossCounter
 
 JITTER = 300.0  # seconds at most until a true value leaves: what is in memory should not stay long
@@ -129,3 +129,41 @@ class MemoryOutbox:
     def waiting(self, now: float) -> int:
         with self._lock:
             return sum(entry.draw.earliest <= now for entry in self._entries.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Outboxes:
+    """The two outboxes as one: stored reports in the state, and true values in memory.
+
+    The drawer adds true values to the one in memory; whatever else is done with either is done
+    here.
+    """
+
+    state: ClientState
+    memory: MemoryOutbox
+    jitter: float
+    limits: OutboxLimits = field(default_factory=OutboxLimits)
+
+    def __iter__(self) -> Iterator[tuple[Outbox, float]]:
+        """Yield each outbox with how long its reports are spread over at most."""
+        yield self.state, self.jitter
+        yield self.memory, min(self.jitter, JITTER)
+
+    @property
+    def has_true_values(self) -> bool:
+        """Whether anything waits that the end of the process would lose."""
+        return self.memory.next_due() is not None
+
+    def waiting(self, now: float) -> int:
+        """Return how many reports may leave now."""
+        return sum(outbox.waiting(now) for outbox, _ in self)
+
+    def next_due(self) -> float | None:
+        """Return when the next report is due."""
+        dues = [outbox.next_due() for outbox, _ in self]
+        return min((due for due in dues if due is not None), default=None)
+
+    def expire(self, now: float) -> None:
+        """Drop what is too old, and what the state holds over its limits."""
+        self.state.expire(now, self.limits)
+        self.memory.expire(now)

@@ -14,8 +14,7 @@ from fractions import Fraction
 from ..collection import Collection, Linkage, Presence, Takes
 from ..errors import format_value
 from ..guessing import distinguishing_probability, percent, two_values_epsilon
-from ..periods import Unit
-from ..retention import GRACE, RECOVERABLE
+from ..periods import GRACE, RECOVERABLE, Unit
 from .messages import Count, Texts
 
 CAREFUL, MUCH, SOME = Fraction(1), Fraction(3), Fraction(10)  # the doubt that an epsilon leaves

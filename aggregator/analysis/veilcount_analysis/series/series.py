@@ -7,8 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 
 from veilcount_shared import Collection
 from veilcount_shared.collection import Adjacency, Linkage
-from veilcount_shared.periods import period_number
-from veilcount_shared.retention import GRACE
+from veilcount_shared.periods import GRACE, period_number
 from veilcount_shared.schedule import period_end
 from veilcount_shared.tokens import PublicKey
 

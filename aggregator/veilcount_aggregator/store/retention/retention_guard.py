@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 
 from veilcount_analysis.series.series import Series, utc_day
-from veilcount_shared.retention import RECOVERABLE
+from veilcount_shared.periods import RECOVERABLE
 
 from ...errors import StoreError
 from ..interface import IntakeStore, Record, RecordStore, Store

@@ -1,4 +1,6 @@
-"""What `doctor` finds on the way through a relay: its address, the keys, the relay, the gateway."""
+"""What `doctor` finds on the way to an aggregator by a test batch: what the reply to it means, and
+through a relay its address, the keys, the relay, the gateway.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from veilcount_shared.errors import VeilcountError
 from veilcount_shared.oblivious_http.key_config import AES_128_GCM, KeyConfig, decode_configs
+from veilcount_shared.report import Batch, Losses
+from veilcount_shared.wire import VERSION, encode_binary
 
-from ..delivery.relay_keys import read_relay_keys
-from ..delivery.replies import RELAYED
-from ..delivery.transport import malformed
+from ..delivery.replies import RELAYED, describe
+from ..delivery.transport import OK, Reply, malformed, problem_document, read_relay_keys
 from ..settings import ClientSettings
-from .empty_batch import empty_batch, judge_reply
 from .problems import DiagnosticResult
 
 if TYPE_CHECKING:
@@ -21,6 +23,27 @@ if TYPE_CHECKING:
 INSTALL = "cryptography is missing: install it with `pip install veilcount[relay]`"
 RETIRED = "the gateway does not have it, or the relay says so"
 SHIP = "ship the file of `veilcount relay-keys create` with the app"
+
+
+def empty_batch(fingerprint: str) -> bytes:
+    """Return a batch that counts nothing.
+
+    An aggregator in production refuses it by name, which only one that read it can do; one in
+    development takes it.
+    """
+    return encode_binary(Batch(losses=Losses(fingerprint), test=True))
+
+
+def judge_reply(reply: Reply, *, keyed: bool) -> tuple[bool, str]:
+    """Return whether an aggregator replied as it should, and what it said."""
+    problem = problem_document(reply)
+    if reply.status == OK:
+        return True, "takes test batches: it is in development mode"
+    if problem.get("place") == "test":
+        return True, f"speaks version {VERSION}"
+    if str(problem.get("type", "")).endswith("unknown-version"):
+        return False, f"does not speak version {VERSION}: bring both to the same release"
+    return False, describe(str(reply.status), keyed=keyed)
 
 
 def check_relay(
