@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
-from typing import ClassVar, Generic, TypeVar
+from math import sqrt
+from typing import ClassVar, Generic, Protocol, TypeVar
 
 from ..definition_record import Definition
 from ..domain import Domain
@@ -19,6 +20,7 @@ from ..mechanisms import Randomizer
 from .toml_values import Table
 from .true_cells import TrueCells
 
+Z95 = 1.96
 D = TypeVar("D", bound=Domain)
 ReadValues = Callable[[str], Iterable[str]]
 
@@ -86,3 +88,21 @@ class DeviceKind(ABC, Generic[D]):
     def precision_advice(self, price: Price[D], answers: int) -> str:  # noqa: ARG002 - by kind
         """Return advice if so many answers show too little; empty by default."""
         return ""
+
+
+class TwoLevel(Protocol):
+    """A mechanism whose reports support the true value more often than any other."""
+
+    @property
+    def P(self) -> Fraction:
+        """The probability that a report supports its input."""
+
+    @property
+    def Q(self) -> Fraction:
+        """The probability that it supports another one."""
+
+
+def share_margin(mechanism: TwoLevel, answers: float) -> float:
+    """Return half the interval of a share near 0."""
+    p, q = mechanism.P, mechanism.Q
+    return Z95 * sqrt(q * (1 - q) / answers) / float(p - q)

@@ -12,8 +12,7 @@ from ..enums import Model, Takes
 from ..errors import DefinitionError
 from ..mechanisms import DistributionMechanism, MeanMechanism, Randomizer, RangeTree
 from ..mechanisms.selection import MAX_INPUTS
-from .kind import DeviceKind, Price, TableContext
-from .margins import Z95, share_margin
+from .kind import Z95, DeviceKind, Price, TableContext, share_margin
 from .toml_values import Table, read_number
 from .true_cells import Grid
 

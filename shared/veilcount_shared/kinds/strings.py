@@ -9,8 +9,7 @@ from ..definition_record import Definition
 from ..domain import PREFIX_BITS, PREFIXES, OpenStrings
 from ..errors import DefinitionError
 from ..mechanisms import HashedStrings
-from .kind import DeviceKind, Price, TableContext
-from .margins import Z95, share_margin
+from .kind import Z95, DeviceKind, Price, TableContext, share_margin
 from .toml_values import Table
 from .true_cells import Hashed
 

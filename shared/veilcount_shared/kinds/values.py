@@ -9,8 +9,7 @@ from ..domain import Boolean, Choice, Cross
 from ..enums import Takes
 from ..errors import DefinitionError
 from ..mechanisms import Randomizer, select_mechanism
-from .kind import DeviceKind, Price, TableContext
-from .margins import share_margin
+from .kind import DeviceKind, Price, TableContext, share_margin
 from .toml_values import Table, read_labels, read_named, read_text
 from .true_cells import Labelled, Listed, TrueCells, YesOrNo
 
