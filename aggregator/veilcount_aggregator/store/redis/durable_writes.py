@@ -91,7 +91,7 @@ class DurableWriter:
     def confirm(self, bases: Sequence[bytes]) -> None:
         """Return once everything written before is durable at the servers of these bases."""
         for base in bases:
-            self.execute_one(Command(base, ("SET", base + b":confirmed", "1")))
+            self.execute_one(Command(base, ("SET", base + b":confirmed", "1"), repeats=True))
 
     def _refusal(self, base: bytes) -> StoreError | None:
         try:
@@ -189,7 +189,9 @@ class DurableWriter:
                 if command.confirms:
                     self._require(command, answer)
         except StoreError as error:
-            if is_repeatable(error):  # the question alone: a write that was done is not sent again
+            # The question alone met it, so the writes were done: no report is sent again.
+            may_repeat = all(command.repeats or command.confirms for command in commands)
+            if is_repeatable(error) and not may_repeat:
                 return StoreUnavailable("a shard moved before its writes were confirmed: ask again")
             return error
         return None

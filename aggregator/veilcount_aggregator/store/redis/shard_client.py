@@ -40,6 +40,7 @@ class Command(NamedTuple):
     base: bytes
     words: Words
     confirms: bool = False  # checks the command before it, and is sent again if that is
+    repeats: bool = False  # writes the same each time, so that it may be sent again
     guarded: bool = False  # names the life of the shard in which heights were compared
     raises: bool = False  # its answer has the height and the life before the result
 
