@@ -198,13 +198,13 @@ def test_an_exchange_ends_at_its_deadline(name: str, monkeypatch: pytest.MonkeyP
 
     No thread lives on, and no open file but the peer's own connection.
     """
-    threads = threading.active_count()
+    before = set(threading.enumerate())
     with HOLDS[name].sender(monkeypatch) as send:
         files = open_files()
 
         assert outcome(send) == Later("TimeoutError")
         assert wait_until(lambda: open_files() <= files + 1)
-    assert threading.active_count() <= threads  # one of an earlier test may have ended meanwhile
+    assert set(threading.enumerate()) <= before
 
 
 def test_a_socket_timeout_alone_does_not_end_these(monkeypatch: pytest.MonkeyPatch) -> None:
