@@ -88,7 +88,7 @@ class Device:
         for name, held in self._held.items():
             collection = self._collections[name]
             value = bool(held) if isinstance(collection.domain, Boolean) else held
-            for _ in range(collection.per_period):
+            for _ in range(collection.per_day):
                 self._client.record(name, value, **_segments(collection, self.number))
 
     def is_drained(self) -> bool:

@@ -75,7 +75,7 @@ def draw_reports(collection: Collection, now: datetime) -> tuple[Report, ...]:
             draw_slot(secret, collection, period, answer),
             collection.pack(_message(collection)),
         )
-        for answer in range(1 if collection.linkage is Linkage.NONE else collection.per_period)
+        for answer in range(1 if collection.linkage is Linkage.NONE else collection.per_day)
     )
 
 

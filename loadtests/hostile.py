@@ -105,7 +105,7 @@ def _over_budget(
 ) -> QueuedReport:
     """Slots above the period's."""
     whole = _one(collections["minutes"], now, randomness, chance)
-    slots = whole.collection.per_period
+    slots = whole.collection.per_day
     reports = tuple(replace(report, slot=report.slot + slots) for report in whole.reports)
     return replace(whole, reports=reports, intent=Intent.OVER_BUDGET)
 

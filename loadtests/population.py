@@ -99,7 +99,7 @@ def of_device(
         (period, answer)
         for period in sorted(draw_answering_periods(secret, collection))
         if period <= newest
-        for answer in range(collection.per_period)
+        for answer in range(collection.per_day)
     ]
     segment = chance.randrange(collection.cells)
     make = partial(report_of, collection, secret, randomness, segment=segment)

@@ -65,7 +65,7 @@ _FREQUENCY = {
 
 def frequency(collection: Collection) -> str:
     """Return how often a person answers at most, in words that are written here again."""
-    often = _FREQUENCY[collection.unit].format(collection.per_period)
+    often = _FREQUENCY[collection.unit].format(collection.per_day)
     if collection.answers is None:
         return often
     unit = "day" if collection.unit is Unit.EVENT else collection.unit

@@ -37,8 +37,8 @@ def check_report(report: Report, collection: Collection) -> int:
     if report.segment >= collection.cells:
         raise SegmentOutOfRange(f"segment: give 0 to {collection.cells - 1}")
     linked = collection.linkage is Linkage.COLLECTION
-    first = report.period * collection.per_period if linked else 0
-    last = first + (0 if collection.linkage is Linkage.NONE else collection.per_period - 1)
+    first = report.period * collection.per_day if linked else 0
+    last = first + (0 if collection.linkage is Linkage.NONE else collection.per_day - 1)
     if not first <= report.slot <= last:
         raise SlotOutOfRange(f"slot: give {first} to {last} in period {report.period}")
     return collection.unpack(report.message)

@@ -58,7 +58,7 @@ class Caps:
     @classmethod
     def from_collection(cls, collection: Collection) -> Caps:
         """Return the caps of a definition."""
-        return cls(collection.per_period, collection.answering)
+        return cls(collection.per_day, collection.answering)
 
     def admit(self, issued: Issued, marks: Sequence[tuple[int, bytes]]) -> dict[int, list[bytes]]:
         """Return the record with these marks, each once; OverCap: that would exceed a cap."""

@@ -162,9 +162,10 @@ class Respondent:
 
     # -- what is shown -------------------------------------------------------------------------
 
-    def receipt(self) -> Receipt:
+    def receipt(self, language: str = "") -> Receipt:
         """Return what left this device and what it cost, for the person.
 
+        `language` chooses among the texts of the definitions.
         It never raises: a receipt that cannot be made is empty, and its `problem` says why.
         """
         session, consents = self._session, self._decisions("receipt")
@@ -175,7 +176,7 @@ class Respondent:
         try:
             recorder, key = session.worker.recorder, consents.key(self._person)
             return receipt(
-                recorder, key, session.collections, session.reservation, session.settings
+                recorder, key, session.collections, session.reservation, session.settings, language
             )
         except Exception as error:  # noqa: BLE001 - a page of the app shows it: whatever it is
             is_own_error = isinstance(error, StateError)

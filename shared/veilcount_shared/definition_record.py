@@ -15,6 +15,7 @@ from . import periods
 from .domain import Domain
 from .enums import Adjacency, Cohort, Held, Linkage, Measure, Model, Presence, Segments, Takes
 from .periods import Unit
+from .translations import Translations
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +32,7 @@ class Definition:
     epsilon: Fraction | None = None
     measure: Measure | None = None
     changes: int | None = None
-    per_period: int = 1
+    per_day: int = 1
     takes: Takes = Takes.FIRST
     held: Held | None = None
     answers: int | None = None
@@ -49,6 +50,7 @@ class Definition:
     owner: str | None = None
     purpose: str | None = None
     replaces: str | None = None
+    translations: Translations = ()  # by language; `question` and `purpose` are the fallback
 
     # -- privacy -------------------------------------------------------------------------------
 
@@ -67,7 +69,7 @@ class Definition:
     @property
     def epsilon_day(self) -> Fraction:
         """Epsilon of a UTC day."""
-        return self.unit_epsilon * self.per_period
+        return self.unit_epsilon * self.per_day
 
     @property
     def epsilon_adjacency(self) -> Adjacency:
@@ -108,8 +110,8 @@ class Definition:
     def slots(self) -> int:
         """The number of slots of an epoch."""
         if self.linkage is Linkage.COLLECTION:
-            return self.periods * self.per_period
-        return self.per_period if self.linkage is Linkage.PERIOD else 1
+            return self.periods * self.per_day
+        return self.per_day if self.linkage is Linkage.PERIOD else 1
 
     @property
     def cells(self) -> int:

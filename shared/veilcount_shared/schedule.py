@@ -116,10 +116,10 @@ def draw_slot(secret: bytes, collection: Collection, period: int, answer: int) -
     """
     if collection.linkage in UNLINKED:
         return 0
-    place = _order(secret, collection.fingerprint, period, collection.per_period)[answer]
+    place = _order(secret, collection.fingerprint, period, collection.per_day)[answer]
     if collection.linkage is Linkage.PERIOD:
         return place
-    return period * collection.per_period + place
+    return period * collection.per_day + place
 
 
 def derive_pseudonym(

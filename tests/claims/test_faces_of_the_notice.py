@@ -58,7 +58,7 @@ def probabilities(collection: Collection) -> tuple[float, float]:
     if collection.model is Model.CENTRAL:
         epsilon *= 2 if collection.epsilon_adjacency is Adjacency.ADD_REMOVE else 1
         return majority(epsilon, 1), majority(epsilon * collection.priced_answers, 1)
-    answers = 1 if collection.is_trend else collection.answering * collection.per_period
+    answers = 1 if collection.is_trend else collection.answering * collection.per_day
     return majority(epsilon, 1), majority(epsilon, answers)
 
 

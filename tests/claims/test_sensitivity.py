@@ -68,14 +68,14 @@ def measured(query: object, surveyed: Collection, part: int = 0) -> int:
 def agrees(stated: Callable[[Collection], int], query: object) -> bool:
     """Whether the sensitivity is the largest distance that occurs, not less and not more."""
     surveyed = [
-        collection(whole(LOW, HIGH), adjacency, unit=unit, per_period=answers)
+        collection(whole(LOW, HIGH), adjacency, unit=unit, per_day=answers)
         for adjacency in (ADD_REMOVE, SUBSTITUTE)
         for unit, answers in UNITS
     ]
     return all(measured(query, each) == stated(each) for each in surveyed)
 
 
-@claim(SENSITIVITY, count_sensitivity, histogram_sensitivity, lambda each: each.per_period)
+@claim(SENSITIVITY, count_sensitivity, histogram_sensitivity, lambda each: each.per_day)
 def test_a_count_moves_by_the_contributions(
     stated: Callable[[Collection], int], *, holds: bool
 ) -> None:

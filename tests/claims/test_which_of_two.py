@@ -74,8 +74,8 @@ def _two(shift: int, scale: float) -> tuple[Floats, Floats]:
     return tuple((1 - q) / (1 + q) * q ** np.abs(places - by) for by in (0, shift))
 
 
-def survey(adjacency: Adjacency, unit: Unit = Unit.MONTH, per_period: int = 1) -> Collection:
-    return collection(NUMBERS, adjacency, unit=unit, per_period=per_period, budget=ONE)
+def survey(adjacency: Adjacency, unit: Unit = Unit.MONTH, per_day: int = 1) -> Collection:
+    return collection(NUMBERS, adjacency, unit=unit, per_day=per_day, budget=ONE)
 
 
 def by_two_values(surveyed: Collection, answers: int) -> Fraction:
@@ -114,7 +114,7 @@ def test_the_bound_of_independent_answers_is_broken(adjacency: Adjacency) -> Non
 
 def test_a_days_equal_events_are_in_one_number() -> None:
     """Four events of one day: their sum is shifted by all of them, far beyond composition."""
-    surveyed = survey(ADD_REMOVE, Unit.EVENT, per_period=4)
+    surveyed = survey(ADD_REMOVE, Unit.EVENT, per_day=4)
     question = ask(surveyed, "sum", 1)
     right = success(question, 0, 2, 4)
 

@@ -57,7 +57,7 @@ def _answers(
         people = values.population(len(rows), np.zeros(0, np.int64), partial(_place, collection))
     inputs = people.each()
     none = np.zeros(len(rows), np.int64)
-    slot = period * collection.per_period if series.linked else 0
+    slot = period * collection.per_day if series.linked else 0
     return SeriesReports(
         series=series,
         rows=rows,

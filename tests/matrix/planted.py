@@ -46,7 +46,7 @@ def clipped_instants() -> Iterator[None]:
     ) -> tuple[float, ...]:
         instants = (
             schedule.draw_instant(secret, collection, period, answer).timestamp()
-            for answer in range(collection.per_period)
+            for answer in range(collection.per_day)
         )
         clipped = (max(instant, since) for instant in instants)
         return tuple(sorted(math.ceil(instant / MINUTE) * MINUTE for instant in clipped))

@@ -136,7 +136,7 @@ def test_every_key_is_read_into_its_field() -> None:
         unit=Unit.EVENT,
         epsilon=Fraction(1),
         measure=Measure.DISTRIBUTION,
-        per_period=3,
+        per_day=3,
     )
     words = Collection(
         **week,

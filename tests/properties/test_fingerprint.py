@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from veilcount_shared.collection import parse_collections
-from veilcount_shared.collection.toml import _READERS
-from veilcount_shared.kinds import DOMAIN_KEYS
+from veilcount_shared.collection.toml import _KEYS
 
 from .definition_harness import (
     CENTRAL,
@@ -25,6 +24,7 @@ FEATURES = (
 )
 TREND = definition_file('boolean = true\nmeasure = "trend"\nchanges = 1') + "\n"
 TOKENS = FULL.replace('"collection"', '"token"') + f'tokens = "{"a" * 64}"\n'
+LABELLED = definition_file('values = ["a", "b"]\nlabels = {de = ["eins", "zwei"]}') + "\n"
 OPEN = definition_file('values = "open"\ndiscover = false') + "\n"
 
 
@@ -32,6 +32,10 @@ CHANGES = [
     (FULL, "app", '"acme2"'),
     (FULL, "values", '["a", "b", "d"]'),
     (FULL, "values", '["b", "a", "c"]'),
+    (FULL, "question", '"What now?"'),
+    (FULL, "question", '{en = "What is it?"}'),
+    (FULL, "purpose", '"for fun"'),
+    (LABELLED, "labels", '{de = ["x", "y"]}'),
     (FULL, "other", None),
     (FULL, "cross", '{plan = ["paid", "free"]}'),
     (FULL, "cross", None),
@@ -69,9 +73,7 @@ CHANGES = [
 
 
 SAME = [
-    (FULL, "question", '"What now?"'),
     (FULL, "owner", '"Bob"'),
-    (FULL, "purpose", '"for fun"'),
     (FULL, "replaces", '"older"'),
     (FULL, "epsilon", "10e-1"),
     (FULL, "takes", None),
@@ -118,7 +120,7 @@ def test_a_change_of_words_only_is_the_same_series(text: str, key: str, value: s
 def test_the_tests_above_change_every_key_there_is() -> None:
     """So a new key cannot be forgotten here: values_file and twin have tests of their own."""
     tested = {key for _, key, _ in [*CHANGES, *SAME]} | {"values_file", "twin"}
-    assert {*DOMAIN_KEYS, *_READERS, "app"} == tested
+    assert {*_KEYS, "app"} == tested
 
 
 def test_its_name_and_its_twin_are_in_the_fingerprint() -> None:

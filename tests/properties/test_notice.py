@@ -22,11 +22,13 @@ from veilcount_shared.collection import (
 from veilcount_shared.domain import Choice
 from veilcount_shared.notice import MESSAGES, Count, Texts, notice, statements
 from veilcount_shared.periods import Unit
+from veilcount_shared.translations import Translation
 
 from ..notice_definitions import COLLECTIONS
 
 LOCAL, EVENTS, HELD = (COLLECTIONS[name] for name in ("local", "events", "held"))
 TREND, TOKEN, CURATED = (COLLECTIONS[name] for name in ("trend", "token", "removable"))
+LISTED = COLLECTIONS["once"]
 BIG = Choice(tuple(range(13)))
 NO_ANSWERS = replace(LOCAL, answers=None)
 #: of each key of a definition, two definitions that differ in it alone
@@ -41,7 +43,7 @@ DIFFERENT: dict[str, tuple[Collection, Collection]] = {
     "epsilon": (LOCAL, replace(LOCAL, epsilon=Fraction(1, 4))),
     "measure": (EVENTS, replace(EVENTS, measure=Measure.RANGES)),
     "changes": (TREND, replace(TREND, changes=5)),
-    "per_period": (EVENTS, replace(EVENTS, per_period=3)),
+    "per_day": (EVENTS, replace(EVENTS, per_day=3)),
     "takes": (HELD, replace(HELD, takes=Takes.LAST)),
     "held": (HELD, replace(HELD, held=Held.PROCESS)),
     "answers": (LOCAL, replace(LOCAL, answers=5)),
@@ -59,12 +61,13 @@ DIFFERENT: dict[str, tuple[Collection, Collection]] = {
     "owner": (LOCAL, replace(LOCAL, owner=None)),
     "purpose": (LOCAL, replace(LOCAL, purpose=None)),
     "replaces": (LOCAL, replace(LOCAL, replaces="older")),
+    "translations": (LISTED, replace(LISTED, translations=(Translation("de", labels=("a", "b")),))),
 }
 
 
 def words(collection: Collection) -> str:
     """Return a notice without its fingerprint, which nearly every key changes."""
-    shown = notice(collection)
+    shown = notice(collection, language="de")
     text = " ".join(part.text for part in shown.texts())
     return f"{shown.question} {text}".replace(collection.fingerprint[:16], "")
 
@@ -83,7 +86,7 @@ def test_every_key_of_a_definition_is_in_the_notice() -> None:
 @pytest.mark.parametrize(
     ("part", "keys"),
     [
-        ("_question", {"domain", "measure", "purpose"}),
+        ("_question", {"domain", "measure", "purpose", "translations"}),
         ("_frequency", {"start", "until", "changes", "takes", "cohort", "twin", "replaces"}),
         ("_public", {"tokens", "presence", "segments"}),
         ("_kept", {"late"}),
@@ -94,7 +97,7 @@ def test_a_key_that_is_named_nowhere_is_detected(
     part: str, keys: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Planted: a part is left out."""
-    monkeypatch.setattr(statements, part, lambda _: [])
+    monkeypatch.setattr(statements, part, lambda *_: [])
 
     assert unnamed() == keys
 

@@ -16,7 +16,6 @@ from veilcount_client.recording.value_check import value_problem
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import parse_collections
 from veilcount_shared.collection import lint
-from veilcount_shared.collection.canonical import canonical_bytes
 from veilcount_shared.domain import OpenStrings, normalized
 from veilcount_shared.epsilon import exp_lower
 from veilcount_shared.errors import DefinitionError
@@ -190,14 +189,6 @@ def test_a_beginning_has_a_bucket_in_each_part_and_letters_no_case() -> None:
 # -- the definition --------------------------------------------------------------------------------
 
 
-def test_a_definition_has_the_pinned_form_and_fingerprint() -> None:
-    collection = parse_definition(f"{OPEN}\nepsilon = 2")
-
-    assert canonical_bytes(collection, collection.mechanism).decode() == PINNED["canonical"]
-    assert collection.fingerprint == PINNED["fingerprint"]
-    assert collection.message_bytes == 3
-
-
 @pytest.mark.parametrize(("epsilon", "canonical"), PINNED["designs"])
 def test_the_mechanism_of_an_epsilon_never_changes(epsilon: str, canonical: dict[str, Any]) -> None:
     assert HashedStrings.for_epsilon(Fraction(epsilon), 20, 2).canonical() == canonical
@@ -230,16 +221,6 @@ def test_what_open_strings_cannot_have_is_refused(lines: str, key: str, fix: str
     assert fix in refused.value.fix
 
 
-def test_a_definition_that_discovers_has_the_pinned_form() -> None:
-    collection = parse_definition(f"{OPEN}\nepsilon = 2\ndiscover = true")
-
-    assert canonical_bytes(collection, collection.mechanism).decode() == PINNED["discover"]
-    assert (
-        parse_definition(f"{OPEN}\nepsilon = 2\ndiscover = false").fingerprint
-        == (PINNED["fingerprint"])
-    )
-
-
 def test_few_answers_bring_the_share_from_which_a_string_is_found() -> None:
     [remark] = [each for each in lint(parse_definition(OPEN), 100_000) if "found" in each.text]
 
@@ -250,13 +231,6 @@ def test_few_answers_bring_the_share_from_which_a_string_is_found() -> None:
 
 _CURATED = Path(__file__).parents[1] / "vectors" / "central_strings.json"
 CURATED: dict[str, Any] = json.loads(_CURATED.read_text(encoding="utf-8"))
-
-
-def test_a_definition_of_a_curator_is_pinned() -> None:
-    collection = parse_collections("".join(CURATED["definition"]), no_values_file)["q"]
-
-    assert canonical_bytes(collection, collection.mechanism).decode() == CURATED["canonical"]
-    assert collection.fingerprint == CURATED["fingerprint"]
 
 
 @pytest.mark.parametrize(("string", "words", "message", "packed"), CURATED["reports"])

@@ -89,7 +89,7 @@ def test_every_report_of_a_device_is_accepted(
         period,
         data.draw(st.integers(0, collection.cells - 1)),
         derive_pseudonym(secret, collection, period, randomness),
-        draw_slot(secret, collection, period, answer % collection.per_period),
+        draw_slot(secret, collection, period, answer % collection.per_day),
         collection.pack(message),
     )
 

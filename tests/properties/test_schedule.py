@@ -31,7 +31,7 @@ SECRETS = [number.to_bytes(32, "big") for number in range(60)]
 
 MONTHLY = calendar_of(Unit.MONTH, "2026-12-01", "2027-12-01")
 DAILY = calendar_of(Unit.DAY, "2026-12-01", "2027-03-01")
-EVENTS = calendar_of(Unit.EVENT, "2026-12-01", "2027-03-01", per_period=5)
+EVENTS = calendar_of(Unit.EVENT, "2026-12-01", "2027-03-01", per_day=5)
 
 
 # -- answering periods -----------------------------------------------------------------------------

@@ -145,7 +145,7 @@ def office_hours(person: bytes) -> tuple[int, int]:
 
 # -- slots -----------------------------------------------------------------------------------------
 
-FOUR_A_DAY = replace(calendar_of(Unit.EVENT, 3), per_period=4)
+FOUR_A_DAY = replace(calendar_of(Unit.EVENT, 3), per_day=4)
 
 
 def order(person: bytes) -> tuple[int, ...]:

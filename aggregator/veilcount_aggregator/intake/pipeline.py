@@ -281,7 +281,7 @@ def _untrusted(judged: JudgedGroup, known: Mapping[str, Series], days: IntakeDay
 def check_reports(series: Series, columns: ReportColumns) -> Codes:
     """Return each report's verdict by its definition, without the store and the time."""
     collection = series.collection
-    width = collection.per_period
+    width = collection.per_day
     first = columns.periods * width if series.linked else 0
     size = width if collection.slots >= width else 1
     sound = (columns.periods < collection.periods) & (columns.segments < collection.cells)

@@ -211,7 +211,7 @@ def may_share_persons(a: SideData, b: SideData) -> bool:
         return True
     collection = a.series.collection
     periods = len(set(a.covered.periods) | set(b.covered.periods))
-    return min(periods, collection.answering) * collection.per_period > 1
+    return min(periods, collection.answering) * collection.per_day > 1
 
 
 def worst_correlation(

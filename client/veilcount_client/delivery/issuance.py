@@ -115,7 +115,7 @@ class Issuance:
         for period in range(period_number(collection, self.now()) + 1, collection.periods):
             if not is_answering(person, collection, period):
                 continue
-            for answer in range(collection.per_period):
+            for answer in range(collection.per_day):
                 slot = SlotSecret(person.secret, collection.fingerprint, period, answer)
                 if self.state.token(person.key, slot.pseudonym) is None:
                     yield slot

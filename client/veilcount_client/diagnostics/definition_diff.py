@@ -16,7 +16,7 @@ from .problems import Collections, DiagnosticResult
 from .state_checks import NotesOverlay
 
 FIGURES = (("event", "epsilon_event"), ("day", "epsilon_day"), ("user", "epsilon_user"))
-NAMES = {"per_period": "per_day"}  # in the file it is called so
+NAMES = {"per_day": "per_day"}  # in the file it is called so
 DAY = timedelta(days=1)
 Finding = tuple[bool, str]  # ok, and what to know or to do
 DayRange = tuple[date, date]  # the first day, and the first day after

@@ -107,7 +107,7 @@ def period(
         return f"clock: {label} was answered already, and it is {today}: was it set back?"
     if not is_answering(person, collection, current):
         return _not_now(person, collection, current, now)
-    if last == current and answers >= collection.per_period:
+    if last == current and answers >= collection.per_day:
         until, name = schedule.period_end(collection, current), periods.period_name(collection.unit)
         return f"frozen until {until.date()}: this {name} is answered"
     return None

@@ -75,7 +75,7 @@ class PrivacyPages:
         if person is None:
             return self._page("receipt_title", ["consent_login"], FORBIDDEN)
         links = [self._link(CONSENT, "consent_back"), self._link(FORGET, "forget_title")]
-        receipt = person.receipt()
+        receipt = person.receipt(str(self._language))
         return RenderedPage(receipt_html.page(receipt, self._messages, str(self._language), links))
 
     def decide(self, person: Respondent | None, answer: str | None) -> int:
@@ -148,8 +148,8 @@ class PrivacyPages:
             yield f'<p role="alert"><strong>{texts("consent_failed")}</strong></p>'
         yield f"<p>{texts('consent_intro')}</p>"
         for collection in self._questions():
-            yield f"<h2>{escape(collection.question)}</h2>"
-            notice = respondent_notice(collection, self._client().settings)
+            notice = respondent_notice(collection, self._client().settings, str(self._language))
+            yield f"<h2>{escape(notice.question)}</h2>"
             yield from receipt_html.notice_paragraphs(notice, texts)
         yield f"<p>{self._decision(person)}</p>"
         answers = NEW_ANSWERS if person.consented and person.must_ask else PLAIN_ANSWERS
@@ -191,7 +191,8 @@ class PrivacyPages:
         unasked = person.unasked() if person.consented else []
         if not unasked:
             return self._texts(decided[person.consented])
-        names = {question.name: question.question for question in self._questions()}
+        language = str(self._language)
+        names = {asked.name: asked.wording(language).question for asked in self._questions()}
         return self._texts("consent_new", questions=" ".join(names.get(n, n) for n in unasked))
 
     def _questions(self) -> list[Collection]:

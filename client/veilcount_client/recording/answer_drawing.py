@@ -181,4 +181,4 @@ def _next_answer(used: tuple[int, int], answer: PersonAnswer) -> int | None:
     if answer.period < last:
         return None
     number = answers if answer.period == last else 0
-    return number if number < answer.collection.per_period else None
+    return number if number < answer.collection.per_day else None

@@ -135,7 +135,7 @@ def drawn_instants(
     end = schedule.period_end(collection, period).timestamp()
     drawn = (
         schedule.draw_instant(secret, collection, period, answer).timestamp() - start
-        for answer in range(collection.per_period)
+        for answer in range(collection.per_day)
     )
     open_share = (end - since) / (end - start)
     spread = (since + offset * open_share for offset in drawn)

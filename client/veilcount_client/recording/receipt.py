@@ -63,14 +63,15 @@ class ReportExample:
     distribution: str
 
 
-def receipt(
+def receipt(  # noqa: PLR0917 - one call, from the client
     recorder: Recorder,
     key: bytes,
     collections: Mapping[str, Collection],
     reservation: Reservation,
     settings: ClientSettings,
+    language: str = "",
 ) -> Receipt:
-    """Return the receipt of a person over all collections."""
+    """Return the receipt of a person over all collections, in a language that they have."""
     state = recorder.state
     loaded = {
         collection.fingerprint: KnownDefinition.from_collection(
@@ -83,7 +84,8 @@ def receipt(
     entries = tuple(
         account.entry(
             collection,
-            respondent_notice(collection, settings),
+            respondent_notice(collection, settings, language),
+            language,
             closed=collection.fingerprint in over,
             values=(
                 *kept_values(recorder, key, collection),
@@ -117,12 +119,14 @@ def _losses(recorder: Recorder, names: Mapping[str, str]) -> dict[str, int]:
     }
 
 
-def respondent_notice(collection: Collection, settings: ClientSettings) -> Notice:
+def respondent_notice(
+    collection: Collection, settings: ClientSettings, language: str = ""
+) -> Notice:
     """Return the notice of a collection as this client records and sends it."""
     from veilcount_shared.notice import notice  # noqa: PLC0415 - no app's start waits for a page
 
     relay = None if settings.relay is None else ""
-    return notice(collection, relay=relay, by_app=settings.persons)
+    return notice(collection, relay=relay, by_app=settings.persons, language=language)
 
 
 def _lineage(collection: Collection, reservation: Reservation) -> str:
@@ -153,6 +157,7 @@ class _Account:
         self,
         collection: Collection,
         collection_notice: Notice,
+        language: str,
         *,
         closed: bool,
         values: tuple[KeptValue, ...],
@@ -165,7 +170,7 @@ class _Account:
         one, every = _guesses(collection, Fraction(life, EPSILON_GRAIN), answers, is_only_form)
         return ReceiptEntry(
             collection.name,
-            collection.question,
+            collection_notice.question,
             collection.model.value,
             collection.epsilon_adjacency.value,
             life / EPSILON_GRAIN,
@@ -177,7 +182,7 @@ class _Account:
             answers if is_only_form else None,
             one,
             every,
-            tuple(_entry_report(collection, definition, report) for report in reports),
+            tuple(_entry_report(collection, definition, report, language) for report in reports),
             closed,
             collection_notice,
             "" if collection.delta is None else format_value(collection.delta),
@@ -258,11 +263,11 @@ def example(collection: Collection) -> ReportExample:
 
 
 def _entry_report(
-    collection: Collection, definition: KnownDefinition, sent: SentReport
+    collection: Collection, definition: KnownDefinition, sent: SentReport, language: str
 ) -> dict[str, Any]:
     is_true = collection.trust.reveals
     is_wiped = is_true and sent.status != WAITING  # what the state has in its place is no message
-    answer = "" if is_true else collection.describe_message(sent.report.message)
+    answer = "" if is_true else collection.describe_message(sent.report.message, language)
     return {
         "status": sent.status,
         "period": sent.report.period,

@@ -18,6 +18,12 @@ ADJACENCY = {Adjacency.SUBSTITUTE.value: "substitution", Adjacency.ADD_REMOVE.va
 NOT_RECORDED = "under definitions that are no longer known, adjacency not recorded"
 
 
+def _sentence(key: str, **values: object) -> str:
+    from veilcount_shared.notice import RECEIPT  # noqa: PLC0415 - no start waits for a text
+
+    return RECEIPT[key].format(**values)
+
+
 @dataclass(frozen=True, slots=True)
 class SpentTotal:
     """The epsilon spent under one model and one adjacency: only these may be added up."""
@@ -28,10 +34,10 @@ class SpentTotal:
 
     def line(self) -> str:
         """Return the total in plain words."""
-        label = NOT_RECORDED
-        if self.model is not None and self.adjacency is not None:
-            label = f"{self.model}, {ADJACENCY[self.adjacency]}"
-        return f"{label}: epsilon {self.epsilon:g}"
+        if self.model is None or self.adjacency is None:
+            return f"{NOT_RECORDED}: epsilon {self.epsilon:g}"
+        adjacency, epsilon = ADJACENCY[self.adjacency], f"{self.epsilon:g}"
+        return _sentence("total", model=self.model, adjacency=adjacency, epsilon=epsilon)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +65,13 @@ class ReceiptEntry:
 
     def lines(self) -> list[str]:
         """Return the entry in plain words."""
-        answers = "with earlier forms" if self.answers is None else f"{self.answers} answers given"
+        spent = "spent_by_forms" if self.answers is None else "spent"
+        figures = {"spent": f"{self.spent:g}", "life": self.life, "answers": self.answers}
         return [
             f"{self.question} [{self.name}]",
-            f"  spent {self.spent:g} of {self.life}; {answers}",
-            *(["  closed: no more reports are accepted"] if self.closed else []),
-            *(f"  {row['status']}: {row['when']}, {row['description']}" for row in self.sent),
+            f"  {_sentence(spent, **figures)}",
+            *([f"  {_sentence('closed')}"] if self.closed else []),
+            *(f"  {_sentence('report', **row)}" for row in self.sent),
             *(f"  {value.line()}" for value in self.kept_values),
             *(f"  {part.title}: {part.text}" for part in self.notice.texts()),
         ]
@@ -123,11 +130,11 @@ class ReceiptContents:
         parts: tuple[ReceiptEntry | EarlierEntry, ...] = (*self.entries, *self.earlier)
         lines = [line for part in parts for line in (*part.lines(), "")]
         lines += ["Over all collections:", *(f"  {total.line()}" for total in self.spent)]
-        lines.append(
-            f"  limit on this device: {self.charged:g} of at most {self.ceiling:g}, the plain sum"
-            " of the stated epsilons (a safety limit, no privacy figure)"
-        )
-        lines += [f"Not recorded, {reason}: {count}" for reason, count in self.losses.items()]
+        limit = _sentence("limit", charged=f"{self.charged:g}", ceiling=f"{self.ceiling:g}")
+        lines.append(f"  {limit}")
+        lines += [
+            _sentence("losses", reason=reason, count=count) for reason, count in self.losses.items()
+        ]
         return "\n".join(lines)
 
     def json(self) -> dict[str, Any]:

@@ -293,7 +293,7 @@ class Recorder:
         current = min(
             periods.period_number(collection.unit, collection.start, today), collection.periods - 1
         )
-        if last == current and answers >= collection.per_period:
+        if last == current and answers >= collection.per_day:
             return
         for period in range(max(first, last), current + 1):
             if period not in drawn or expiry(collection, period) <= now:

@@ -12,10 +12,11 @@ from .definition import Collection
 Collections = Mapping[str, Collection]
 
 #: the field of a key of the file, where the names differ
-FIELD_NAMES = {"from": "start", "per_day": "per_period"}
+FIELD_NAMES = {"from": "start"}
 #: what twins must have in common: the key of the file, and what is compared
 TWIN_FIELDS = {
-    **{key: key for key in ("domain", "unit", "takes", "until", "segments", "cohort")},
+    "from": "start",
+    **{key: key for key in ("domain", "unit", "per_day", "takes", "until", "segments", "cohort")},
     **FIELD_NAMES,
     "answers": "answering",
 }

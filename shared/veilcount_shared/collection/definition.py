@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from ..definition_record import Definition
+from ..domain import Domain
 from ..enums import Linkage, Presence, Takes, Waiting
 from ..errors import (
     MessageOutOfRange,
@@ -22,7 +23,17 @@ from ..mechanisms import Identity, Mechanism, Randomizer
 from ..models import TRUST_MODELS, TrustModel
 from ..periods import Unit
 from ..randomness import RandomSource
+from ..translations import TEXT_KEYS, best_tag, by_language
 from . import canonical, validation
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """What people read of a definition, in one language."""
+
+    question: str
+    purpose: str | None
+    domain: Domain
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +67,7 @@ class Collection(Definition):
     @property
     def priced_answers(self) -> int:
         """The number of answers that each cost epsilon; messages drawn once cost it once."""
-        return self.answering * self.per_period if self.kind.fresh else 1
+        return self.answering * self.per_day if self.kind.fresh else 1
 
     @property
     def is_trend(self) -> bool:
@@ -169,9 +180,10 @@ class Collection(Definition):
             )
         return message
 
-    def describe_message(self, packed: bytes) -> str:
+    def describe_message(self, packed: bytes, language: str = "") -> str:
         """Return a packed message as a person can read it: the values that it may stand for."""
-        labels = list(getattr(self.domain, "labels", range(self.mechanism.inputs)))
+        domain = self.wording(language).domain
+        labels = list(getattr(domain, "labels", range(self.mechanism.inputs)))
         if self.has_absent:
             labels.append("absent")
         return self.mechanism.describe_message(self.unpack(packed), labels)
@@ -210,6 +222,17 @@ class Collection(Definition):
     def __hash__(self) -> int:
         """Hash the fingerprint: hashing a tuple of a million values each time would be slow."""
         return hash(self.fingerprint)
+
+    # -- what people read ----------------------------------------------------------------------
+
+    def wording(self, language: str = "") -> Wording:
+        """Return what people read, in a language as far as the definition has it."""
+        question, purpose, labels = (
+            texts.get(best_tag(texts, language))
+            for texts in (by_language(self.translations, key) for key in TEXT_KEYS)
+        )
+        domain = self.kind.translated(self.domain, labels) if labels else self.domain
+        return Wording(question or self.question, purpose or self.purpose, domain)
 
     # -- the identity ---------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ..domain import MAX_VALUES
 from ..errors import DefinitionError
+from .compiled import parse_compiled
 from .definition import Collection
 from .toml import parse_collections
 
@@ -16,12 +17,14 @@ NOT_UTF8 = "not UTF-8 text: save it as UTF-8"
 
 
 def load_collections(path: str | os.PathLike[str]) -> dict[str, Collection]:
-    """Return the collections of a TOML file, by name, in file order."""
+    """Return the collections of a file, TOML or compiled, by name, in file order."""
     file = Path(path)
     try:
         text = file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeError) as error:
         raise _unreadable("file", file.name, error) from error
+    if text.lstrip().startswith("{"):
+        return parse_compiled(text, file.name)
     return parse_collections(text, partial(read_values, file.parent), file.name)
 
 

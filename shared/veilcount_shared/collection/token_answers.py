@@ -43,6 +43,6 @@ def describe_answers(collection: Collection) -> str | None:
     (first, left), (last, _) = steps[0], steps[-1]
     fewer = "" if left == 0 else f", from {first} on one fewer each {period_name(collection.unit)}"
     return (
-        f"by the day of consent: {collection.answering * collection.per_period} answers before"
+        f"by the day of consent: {collection.answering * collection.per_day} answers before"
         f" {first}{fewer}, none from {last} on: tokens are fetched a period ahead"
     )

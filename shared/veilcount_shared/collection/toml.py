@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from difflib import get_close_matches
@@ -20,8 +20,10 @@ from ..errors import DefinitionError
 from ..kinds import DOMAIN_KEYS, ReadValues, TableContext, kind_of, parse_domain
 from ..kinds.toml_values import read_labels, read_named, read_number, read_text
 from ..models import TRUST_MODELS
+from ..translations import TEXT_KEYS
 from .cross_references import FIELD_NAMES, link_collections
 from .definition import Collection
+from .texts import read_texts
 from .validation import ENUMS
 
 
@@ -32,17 +34,23 @@ def parse_collections(text: str, read_values: ReadValues, file: str = "") -> dic
     """
     try:
         tables = tomllib.loads(text, parse_float=_exact)
-        app = read_text("app", tables.pop("app", None))
-        collections = {
-            name: _parse_table(app, name, table, read_values) for name, table in tables.items()
-        }
-        return link_collections(collections)
+        return parse_tables(tables.pop("app", None), tables, read_values)
     except DefinitionError as error:
         raise error.with_location(file=file) from error
     except (ValueError, RecursionError) as error:
         # Not only TOMLDecodeError: Python refuses integers of thousands of digits and brackets
         # within brackets without end, some only when the message that refuses them is written.
         raise DefinitionError("file", file or "text", f"not readable TOML: {error}") from error
+
+
+def parse_tables(
+    app: object, tables: Mapping[str, object], read_values: ReadValues
+) -> dict[str, Collection]:
+    """Return the collections of tables by name, in their order."""
+    name_of_app = read_text("app", app)
+    return link_collections(
+        {name: _parse_table(name_of_app, name, tables[name], read_values) for name in tables}
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +88,12 @@ def _parse_collection(app: str, name: str, value: object, read_values: ReadValue
         raise DefinitionError(name, value, "only app may be outside a [collection]")
     table: dict[str, Any] = value
     for key, entry in table.items():
-        if key not in _READERS and key not in DOMAIN_KEYS:
-            raise DefinitionError(key, entry, _unknown(key, [*_READERS, *DOMAIN_KEYS]))
+        if key not in _KEYS:
+            raise DefinitionError(key, entry, _unknown(key, _KEYS))
     for key in ("question", "unit", "from", "until"):
         if key not in table:
             raise DefinitionError(key, None, f"this key is missing: {_REQUIRED[key]}")
-    fields: dict[str, Any] = {
+    fields: dict[str, Any] = read_texts(table) | {
         FIELD_NAMES.get(key, key): _READERS[key](key, table[key])
         for key in table
         if key in _READERS
@@ -146,7 +154,6 @@ def _one_of(kind: type[StrEnum]) -> Callable[[str, object], StrEnum]:
 
 _READERS: dict[str, Callable[[str, object], Any]] = {
     **{key: _one_of(kind) for key, kind in ENUMS.items()},
-    "question": read_text,
     "epsilon": read_number,
     "per_day": _whole,
     "changes": _whole,
@@ -161,9 +168,9 @@ _READERS: dict[str, Callable[[str, object], Any]] = {
     "budget": read_number,
     "delta": read_number,
     "owner": read_text,
-    "purpose": read_text,
     "replaces": read_text,
 }
+_KEYS = (*TEXT_KEYS, *_READERS, *DOMAIN_KEYS)
 _REQUIRED = {
     "question": "the question in plain words",
     "unit": 'what epsilon protects, "event", "day", "week", "month" or "user"',

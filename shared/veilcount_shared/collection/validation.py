@@ -8,7 +8,7 @@ from enum import StrEnum
 from fractions import Fraction
 
 from ..definition_record import Definition
-from ..domain import check_labels, has_hidden_characters
+from ..domain import check_labels
 from ..enums import Adjacency, Held, Linkage, Measure, Model, Presence, Takes
 from ..epsilon import parse_epsilon
 from ..errors import DefinitionError, EpsilonError
@@ -16,11 +16,11 @@ from ..kinds import kind_of
 from ..models import PRICE_KEYS, TRUST_MODELS
 from ..periods import Unit, period_name
 from .reporting_rules import held, presence, retention, takes
+from .texts import check_texts
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
 APP = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,62}")
 DIGEST = re.compile(r"[0-9a-f]{64}")
-MAX_TEXT = 300
 MAX_SLOTS = 1024
 MAX_CELLS = 32
 MAX_COHORTS = 1024
@@ -45,7 +45,7 @@ def check_enums(collection: Definition) -> None:
 
 
 def names(collection: Definition) -> None:
-    """Names travel in URLs and file names; texts are read by people."""
+    """Names travel in URLs and file names."""
     if not APP.fullmatch(collection.app):
         raise DefinitionError(
             "app", collection.app, "give a letter, then letters, digits, dots, - or _ (63 at most)"
@@ -55,10 +55,6 @@ def names(collection: Definition) -> None:
             raise DefinitionError(
                 key, name, "give a letter, then letters, digits, - or _ (63 at most)"
             )
-    for key in ("question", "owner", "purpose"):
-        text = getattr(collection, key)
-        if text is not None and not (0 < len(text) <= MAX_TEXT and not has_hidden_characters(text)):
-            raise DefinitionError(key, text, f"give one line of 1 to {MAX_TEXT} characters")
 
 
 def price(collection: Definition) -> None:
@@ -92,11 +88,11 @@ def dates(collection: Definition) -> None:
 
 def counts(collection: Definition) -> None:
     """Every cap is attainable."""
-    if collection.per_period != 1 and collection.unit is not Unit.EVENT:
+    if collection.per_day != 1 and collection.unit is not Unit.EVENT:
         fix = f'a {collection.unit} has one answer: remove per_day, or set unit = "event"'
-        raise DefinitionError("per_day", collection.per_period, fix)
-    if not 1 <= collection.per_period <= MAX_SLOTS:
-        raise DefinitionError("per_day", collection.per_period, f"give 1 to {MAX_SLOTS:,}")
+        raise DefinitionError("per_day", collection.per_day, fix)
+    if not 1 <= collection.per_day <= MAX_SLOTS:
+        raise DefinitionError("per_day", collection.per_day, f"give 1 to {MAX_SLOTS:,}")
     if collection.answers is not None and not 1 <= collection.answers <= collection.periods:
         fix = f"give 1 to {collection.periods}, the number of {period_name(collection.unit)}s"
         raise DefinitionError("answers", collection.answers, fix)
@@ -213,7 +209,7 @@ ENUMS: dict[str, type[StrEnum]] = {
     "adjacency": Adjacency,
 }
 _RULES = (
-    *(names, price, dates, counts, slots, tokens, kind, takes, retention, held),
+    *(names, price, dates, counts, slots, tokens, kind, check_texts, takes, retention, held),
     *(presence, trust, segments, cohort, lineage),
 )
 

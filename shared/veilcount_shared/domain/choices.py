@@ -120,6 +120,12 @@ class Choice(SingleValue):
         labels = list(map(str, self.labels[:NAMED]))
         return ", ".join([*labels, "..."] if self.size > NAMED else labels)
 
+    def translated(self, labels: tuple[str, ...]) -> Choice:
+        """Return the choice as people read it in another language."""
+        if self.other is None:
+            return Choice(labels)
+        return Choice(labels[:-1], labels[-1])
+
     @property
     def listed(self) -> tuple[Label, ...]:
         """The values, without `other`."""

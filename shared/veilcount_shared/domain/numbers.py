@@ -53,7 +53,7 @@ class Number(SingleValue):
     def canonical(self) -> dict[str, Any]:
         """Return the fingerprinted fields."""
         return {
-            "type": "number",
+            "type": "range",
             "low": format_fraction(self.low),
             "high": format_fraction(self.high),
         }

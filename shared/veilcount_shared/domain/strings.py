@@ -81,8 +81,12 @@ class OpenStrings(SingleValue):
 
     def canonical(self) -> dict[str, Any]:
         """Return the fingerprinted fields."""
-        fields = {"type": "open", "salt": self.salt, "bucket_bits": self.bucket_bits}
-        return fields | ({"prefixes": list(self.prefixes)} if self.prefixes else {})
+        return {
+            "type": "open",
+            "salt": self.salt,
+            "bucket_bits": self.bucket_bits,
+            "prefixes": list(self.prefixes),
+        }
 
     def declaration(self) -> dict[str, Any]:
         """Return the keys of a definition that declare it."""

@@ -56,6 +56,7 @@ class DeviceKind(ABC, Generic[D]):
 
     defaults: ClassVar[Mapping[str, object]] = {}  # of other fields
     takes: ClassVar[frozenset[Takes]] = frozenset({Takes.FIRST, Takes.LAST})
+    canonical_keys: ClassVar[tuple[str, ...]] = ()  # of its own, in every canonical form
     fresh: ClassVar[bool] = True  # False: a person's messages are one random draw, priced once
     absent_fix: ClassVar[str] = ""  # where a period without a record cannot be reported
     #: the key to change, and the fix
@@ -80,6 +81,14 @@ class DeviceKind(ABC, Generic[D]):
     def true_cells(self, domain: D) -> TrueCells | None:  # noqa: ARG002 - by kind
         """Return the counters of a trusted curator; by default none: a curator has no query."""
         return None
+
+    def labels(self, domain: D) -> int:  # noqa: ARG002 - by kind
+        """Return how many labels may be translated; by default none."""
+        return 0
+
+    def translated(self, domain: D, labels: tuple[str, ...]) -> D:  # noqa: ARG002 - by kind
+        """Return the domain with labels of another language."""
+        return domain
 
     @abstractmethod
     def randomizer(self, price: Price[D]) -> Randomizer:

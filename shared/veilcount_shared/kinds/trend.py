@@ -33,6 +33,7 @@ class TrendKind(BooleanKind):
     """A boolean that changes rarely, reported under signs that are drawn once."""
 
     name = "trend"
+    canonical_keys: ClassVar[tuple[str, ...]] = ("changes",)
     defaults: ClassVar[Mapping[str, object]] = {
         "takes": Takes.LAST,
         "held": Held.DEVICE,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import ClassVar
 
 from ..domain import Boolean, Choice, Cross
@@ -20,6 +21,7 @@ class ValueKind(DeviceKind[Listed]):
     """One answer out of a list, by subset selection or a projective geometry."""
 
     name = "values"
+    canonical_keys: ClassVar[tuple[str, ...]] = ("labels",)
     declared_by: ClassVar[tuple[str, ...]] = ("values", "values_file")
     keys: ClassVar[Mapping[str, str]] = {"other": _MEANINGLESS, "cross": _MEANINGLESS}
 
@@ -38,6 +40,20 @@ class ValueKind(DeviceKind[Listed]):
         except DefinitionError as error:  # named after the key that stands in this file
             key = "values_file" if error.key == "values" else error.key
             raise DefinitionError(key, error.value, error.fix) from error
+
+    def labels(self, domain: Listed) -> int:
+        """Return the number of the answer's labels; yes and no are translated by the app."""
+        answer = domain.answer if isinstance(domain, Cross) else domain
+        return answer.size if isinstance(answer, Choice) else 0
+
+    def translated(self, domain: Listed, labels: tuple[str, ...]) -> Listed:
+        """Return the answers in another language; attributes keep their labels."""
+        match domain:
+            case Cross(answer=Choice() as answer):
+                return replace(domain, answer=answer.translated(labels))
+            case Choice():
+                return domain.translated(labels)
+        return domain
 
     def randomizer(self, price: Price[Listed]) -> Randomizer:
         """Select the mechanism by the number of inputs."""
@@ -63,6 +79,7 @@ class BooleanKind(ValueKind):
     """Yes or no."""
 
     declared_by = ("boolean",)
+    canonical_keys: ClassVar[tuple[str, ...]] = ()
     keys: ClassVar[Mapping[str, str]] = {"cross": _MEANINGLESS}
     takes = frozenset({Takes.FIRST, Takes.LAST, Takes.ANY, Takes.RETURNING})
 

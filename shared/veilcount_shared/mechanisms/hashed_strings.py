@@ -97,6 +97,9 @@ class HashedStrings(NumberedMessages):
     def canonical(self) -> dict[str, Any]:
         return {"design": "hashed", "parts": self.parts, "part": self.geometry.canonical()}
 
+    def tables(self) -> dict[str, Any]:
+        return {**NumberedMessages.tables(self), "part": self.geometry.tables()}
+
 
 @lru_cache(maxsize=256)
 def _best(epsilon: Fraction, buckets: int) -> ProjectiveGeometry:

@@ -43,6 +43,9 @@ class Mechanism(Protocol):
     def canonical(self) -> dict[str, Any]:
         """Return the fingerprinted fields."""
 
+    def tables(self) -> dict[str, Any]:
+        """Return what follows from them, for a client that derives nothing."""
+
 
 class Randomizer(Mechanism, Protocol):
     """An epsilon-LDP mechanism."""
@@ -74,6 +77,9 @@ class NumberedMessages:
 
     def valid(self, message: int) -> bool:
         return 0 <= message < self.messages
+
+    def tables(self) -> dict[str, Any]:
+        return {"messages": str(self.messages), "bits": self.bits}
 
     def describe_message(self, message: int, labels: Sequence[object]) -> str:  # noqa: ARG002 - they have none
         return f"{message} of {self.messages}"

@@ -102,6 +102,9 @@ class MeanMechanism(SquareWaveMechanism):
     def canonical(self) -> dict[str, Any]:
         return {**self.window.canonical(), "design": "mean", "values": list(self.values)}
 
+    def tables(self) -> dict[str, Any]:
+        return {**SquareWaveMechanism.tables(self), "starts": [str(end) for end in self._ends]}
+
     def _grid_ends(self) -> tuple[int, ...]:
         """Return where the starts stand on the grid, as integers: the unit is the means' own.
 

@@ -89,6 +89,14 @@ class Moments(NumberedMessages):
     def canonical(self) -> dict[str, Any]:
         return {"design": "moments", "features": self.features, "mean": self.mean.canonical()}
 
+    def tables(self) -> dict[str, Any]:
+        moments = [list(features) for features in self.moments]
+        return {
+            **NumberedMessages.tables(self),
+            "moments": moments,
+            "mean": self.mean.tables(),
+        }
+
 
 @lru_cache(maxsize=16)
 def _moments(features: int) -> tuple[tuple[int, ...], ...]:

@@ -16,7 +16,7 @@ from typing import Any
 from ..epsilon import satisfies, threshold
 from ..errors import EpsilonError
 from ..randomness import WORDS, RandomSource
-from .finite_field import FiniteField, get_field
+from .finite_field import POLYNOMIALS, FiniteField, get_field
 from .interface import NumberedMessages
 
 
@@ -136,6 +136,13 @@ class ProjectiveGeometry(NumberedMessages):
 
     def canonical(self) -> dict[str, Any]:
         return {"design": "plane", "k": self.k, "q": self.q, "t": self.t, "a": str(self.a)}
+
+    def tables(self) -> dict[str, Any]:
+        return {
+            **NumberedMessages.tables(self),
+            "support": self.support_size,
+            "polynomial": POLYNOMIALS.get(self.q),
+        }
 
 
 def _digits(number: int, q: int, size: int) -> list[int]:

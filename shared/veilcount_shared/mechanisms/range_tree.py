@@ -105,6 +105,10 @@ class RangeTree(NumberedMessages):
         levels = [level.canonical() for level in self.levels]
         return {"design": "hierarchy", "levels": levels, "buckets": BUCKETS}
 
+    def tables(self) -> dict[str, Any]:
+        levels = [level.tables() for level in self.levels]
+        return {**NumberedMessages.tables(self), "starts": list(self.starts), "levels": levels}
+
 
 @lru_cache(maxsize=256)
 def _best(epsilon: Fraction) -> RangeTree:

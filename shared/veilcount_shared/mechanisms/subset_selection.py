@@ -110,6 +110,11 @@ class SubsetSelection:
     def canonical(self) -> dict[str, Any]:
         return {"design": "subset", "k": self.k, "w": self.w, "a": str(self.a)}
 
+    def tables(self) -> dict[str, Any]:
+        several = "mask" if self.masked else "members"
+        encoding = "input" if self.w == 1 else several
+        return {"bits": self.bits, "encoding": encoding, "label_bits": self.label_bits}
+
     # Both draw a uniform subset of the k - 1 inputs that are not x: numbered 0..k-2, then moved up
     # by one from x on. A mask is drawn as `RandomSource.sample` draws a set, with bits for members.
 

@@ -12,6 +12,7 @@ from datetime import timedelta
 from fractions import Fraction
 
 from ..collection import Collection, Linkage, Presence, Takes
+from ..collection.definition import Wording
 from ..errors import format_value
 from ..guessing import distinguishing_probability, percent, two_values_epsilon
 from ..periods import GRACE, RECOVERABLE, Unit
@@ -69,16 +70,20 @@ class Notice:
         )
 
 
-def notice(collection: Collection, *, relay: str | None = None, by_app: bool = False) -> Notice:
+def notice(
+    collection: Collection, *, relay: str | None = None, by_app: bool = False, language: str = ""
+) -> Notice:
     """Return the notice of a collection.
 
+    `language` chooses among the definition's own texts; the sentences are translated by `Texts`.
     `relay` is the operator of the relay that reports are sent through, "" if it has no name here,
     None if there is no relay. `by_app`: the app's server randomizes and sends for many persons.
     """
     one = distinguishing_probability(collection)
     every = distinguishing_probability(collection, collection.priced_answers)
+    wording = collection.wording(language)
     parts = {
-        "question": _question(collection),
+        "question": _question(collection, wording),
         "sent": [_sent(collection, by_app=by_app)],
         "frequency": _frequency(collection),
         "guess": _guess(collection, one, every),
@@ -91,7 +96,7 @@ def notice(collection: Collection, *, relay: str | None = None, by_app: bool = F
         collection.app,
         collection.name,
         collection.fingerprint,
-        collection.question,
+        wording.question,
         one,
         every,
         tuple(
@@ -117,12 +122,12 @@ def _sentence(text: str) -> str:
 # -- the question ----------------------------------------------------------------------------------
 
 
-def _question(collection: Collection) -> Iterator[Statement]:
-    if collection.purpose:
-        yield _state("purpose", purpose=_sentence(collection.purpose))
+def _question(collection: Collection, wording: Wording) -> Iterator[Statement]:
+    if wording.purpose:
+        yield _state("purpose", purpose=_sentence(wording.purpose))
     else:
         yield _state("no_purpose")
-    for key, values in collection.domain.answers():
+    for key, values in wording.domain.answers():
         yield _state(key, **{name: _counted(value) for name, value in values.items()})
     if collection.measure is not None:
         yield _state(f"measure_{collection.measure}")
@@ -167,7 +172,7 @@ def _often(collection: Collection) -> Statement:
     drawn = "_drawn" if collection.answering < collection.periods else ""
     return _state(
         f"often_{collection.unit}{drawn}",
-        times=Count(collection.per_period),
+        times=Count(collection.per_day),
         answering=Count(collection.answering),
         periods=Count(collection.periods),
     )

@@ -104,7 +104,7 @@ def test_each_report_is_judged_as_the_definition_says(series: Series) -> None:
 def test_ages_are_judged_to_the_second(series: Series) -> None:
     """Early before its period opens, stale once `late` days have gone since it closed."""
     collection = series.collection
-    width = collection.per_period
+    width = collection.per_day
     slots = {period: period * width if series.linked else 0 for period in range(collection.periods)}
     late = timedelta(days=collection.late)
     for period in {0, collection.periods // 2, collection.periods - 1}:

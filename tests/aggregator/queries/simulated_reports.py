@@ -80,7 +80,7 @@ def send_rows(
 ) -> list[Verdict]:
     """Send one report for each row of message bytes, each under a pseudonym of its own."""
     series, n = deployed.series(name), len(rows)
-    slot = period * series.collection.per_period if series.linked else 0
+    slot = period * series.collection.per_day if series.linked else 0
     drawn = np.frombuffer(secrets.token_bytes(PSEUDONYM_BYTES * n), np.uint8)
     pseudonyms = drawn.reshape(n, PSEUDONYM_BYTES)
     periods, segments, slots = (np.full(n, each, np.int64) for each in (period, segment, slot))

@@ -29,7 +29,7 @@ def collection(
     *,
     unit: Unit = Unit.MONTH,
     budget: Fraction = Fraction(2),
-    per_period: int = 1,
+    per_day: int = 1,
     answers: int | None = None,
     delta: Fraction | None = None,
 ) -> Collection:
@@ -41,7 +41,7 @@ def collection(
         unit=unit,
         start=date(2026, 1, 10),
         until=date(2026, 4, 1),
-        per_period=per_period,
+        per_day=per_day,
         answers=answers,
         model=Model.CENTRAL,
         budget=budget,

@@ -29,7 +29,7 @@ def weekly(answers: int | None, delta: Fraction | None = None) -> Collection:
 
 
 def several(answers: int, delta: Fraction | None = None) -> Collection:
-    return collection(Boolean(), unit=Unit.EVENT, per_period=3, answers=answers, delta=delta)
+    return collection(Boolean(), unit=Unit.EVENT, per_day=3, answers=answers, delta=delta)
 
 
 def spends(each: Collection, kind: NoiseKind) -> list[Fraction]:
@@ -47,7 +47,7 @@ def losses(each: Collection, *, squared: bool) -> list[Fraction]:
     """What each choice of periods loses: k units in one release lose k epsilon, or k^2 rho."""
     found = []
     for chosen in combinations(range(12), min(12, each.answering)):
-        units = [each.per_period * len(set(chosen) & set(periods)) for periods, _ in RELEASES]
+        units = [each.per_day * len(set(chosen) & set(periods)) for periods, _ in RELEASES]
         found.append(
             sum(
                 Fraction(k ** (2 if squared else 1) * price, 1000)
@@ -67,7 +67,7 @@ def test_no_choice_of_periods_loses_more_than_the_figure(
 
     assert person_spent(pure, spends(pure, NoiseKind.LAPLACE)) == max(losses(pure, squared=False))
     assert person_spent(smooth, gaussian) >= max(losses(smooth, squared=True))
-    assert person_contributions(pure, range(12)) == answers * pure.per_period
+    assert person_contributions(pure, range(12)) == answers * pure.per_day
 
 
 def test_epsilon_and_rho_are_inverse_and_rounded_upwards() -> None:

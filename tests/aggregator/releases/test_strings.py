@@ -47,7 +47,7 @@ def strings(
     *,
     adjacency: Adjacency = ADD_REMOVE,
     unit: Unit = Unit.USER,
-    per_period: int = 1,
+    per_day: int = 1,
     answers: int | None = None,
 ) -> Collection:
     return collection(
@@ -56,7 +56,7 @@ def strings(
         unit=unit,
         budget=Fraction(1),
         delta=delta,
-        per_period=per_period,
+        per_day=per_day,
         answers=answers,
     )
 
@@ -105,15 +105,13 @@ def test_however_a_person_spreads_answers_delta_holds(
     cost: str, delta: Fraction, adjacency: Adjacency, form: tuple[Unit, int, int]
 ) -> None:
     """All of a person's answers in one place, or each in another; by the noise's exact tail."""
-    unit, per_period, answers = form
-    which = strings(
-        delta=delta, adjacency=adjacency, unit=unit, per_period=per_period, answers=answers
-    )
+    unit, per_day, answers = form
+    which = strings(delta=delta, adjacency=adjacency, unit=unit, per_day=per_day, answers=answers)
     amount = Fraction(1, 100) if cost == "epsilon" else Fraction(1, 10000)
     question = price_query({"query": "strings", cost: amount}, which)
     (part,) = part_noise(question)
     assert part.threshold is not None
-    most = per_period * answers
+    most = per_day * answers
     steps = np.arange(-int(60 * part.deviation), int(60 * part.deviation) + 1)
     exponent = np.abs(steps) / part.scale if cost == "epsilon" else (steps / part.scale) ** 2 / 2
     weights = np.exp(-exponent)

@@ -280,14 +280,12 @@ def test_no_sequence_of_both_noises_overspends_any_period(
     assert [account.spent for account in standing] == [model[period] for period in range(PERIODS)]
 
 
-@pytest.mark.parametrize(("per_period", "answers"), [(1, None), (1, 3), (4, 5), (4, None)])
+@pytest.mark.parametrize(("per_day", "answers"), [(1, None), (1, 3), (4, 5), (4, None)])
 def test_what_a_person_s_periods_pay_covers_all_their_units(
-    per_period: int, answers: int | None
+    per_day: int, answers: int | None
 ) -> None:
     """Group privacy: k units in one release lose k^2 rho."""
-    each = collection(
-        Boolean(), unit=Unit.EVENT, per_period=per_period, answers=answers, delta=DELTA
-    )
+    each = collection(Boolean(), unit=Unit.EVENT, per_day=per_day, answers=answers, delta=DELTA)
     question = price_query({"query": "count", "rho": "0.000001"}, each)
     units = person_contributions(each, question.periods)
     paid = question.charges[0] * min(each.answering, len(question.periods))

@@ -297,7 +297,7 @@ class Life(RuleBasedStateMachine):
         for name, collection in COLLECTIONS.items():
             draws = [draw for draw in self.stored if draw.lineage == name and draw.cost]
             per_period = Counter(draw.period for draw in draws)
-            assert all(count <= collection.per_period for count in per_period.values())
+            assert all(count <= collection.per_day for count in per_period.values())
             assert sum(draw.cost for draw in draws) <= collection.epsilon_user * 10**6
 
 

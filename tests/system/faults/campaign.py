@@ -109,11 +109,11 @@ class Campaign:
                 period=period,
                 segment=randomness.below(collection.cells),
                 pseudonym=names[0 if linked else period],
-                slot=answer + (period * collection.per_period if linked else 0),
+                slot=answer + (period * collection.per_day if linked else 0),
                 message=collection.pack(collection.randomize("menu", randomness)),
             )
             for period in periods
-            for answer in range(collection.per_period)
+            for answer in range(collection.per_day)
         ]
 
 

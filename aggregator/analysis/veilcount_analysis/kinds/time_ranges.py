@@ -74,7 +74,7 @@ class TimeRange:
         """
         if collection.is_trend:
             return 1
-        return min(len(self.periods), collection.answering) * collection.per_period
+        return min(len(self.periods), collection.answering) * collection.per_day
 
 
 def covered(series: Series, first: date | None, last: date | None, today: date) -> range | None:

@@ -180,7 +180,7 @@ def target_of(
     collection: Collection, requested: RequestedTarget, contributions: int | None
 ) -> IntervalTarget:
     """Return what an interval covers: the population only where no person answers twice."""
-    most = collection.answering * collection.per_period if contributions is None else contributions
+    most = collection.answering * collection.per_day if contributions is None else contributions
     if requested == "auto":
         return IntervalTarget.POPULATION if most == 1 else IntervalTarget.COHORT
     if IntervalTarget(requested) is IntervalTarget.POPULATION and most > 1:

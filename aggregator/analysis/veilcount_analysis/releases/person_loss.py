@@ -39,7 +39,7 @@ def person_spent(collection: Collection, spent: Iterable[Fraction]) -> Fraction:
     """Return what one person lost by the releases of a series; `spent`: by each period."""
     largest = sum(sorted(spent, reverse=True)[: collection.answering], Fraction(0))
     in_epsilon = Accounting.of_collection(collection) is Accounting.EPSILON
-    return largest * (collection.per_period if in_epsilon else 1)
+    return largest * (collection.per_day if in_epsilon else 1)
 
 
 def person_losses(

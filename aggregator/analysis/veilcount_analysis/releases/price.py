@@ -85,5 +85,5 @@ class ReleaseCost:
         """Return what each period pays, in grains of the definition's unit, rounded up."""
         if collection.delta is None:
             return int(self.amount * EPSILON_GRAIN)  # whole: an epsilon is in millionths
-        together = person_contributions(collection, periods) * collection.per_period
+        together = person_contributions(collection, periods) * collection.per_day
         return ceil(self.rho * together * RHO_GRAIN)

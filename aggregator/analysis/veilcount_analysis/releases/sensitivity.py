@@ -33,12 +33,12 @@ from veilcount_shared.periods import Unit
 
 def contributions(collection: Collection) -> int:
     """Return how many answers one unit gives at most: an event is one of its day's answers."""
-    return 1 if collection.unit is Unit.EVENT else collection.per_period
+    return 1 if collection.unit is Unit.EVENT else collection.per_day
 
 
 def person_contributions(collection: Collection, periods: range) -> int:
     """Return how many answers one person gives at most in these periods."""
-    return collection.per_period * min(collection.answering, len(periods))
+    return collection.per_day * min(collection.answering, len(periods))
 
 
 def histogram_sensitivity(collection: Collection) -> int:

@@ -45,7 +45,7 @@ class Series:
         """How many of an epoch's slots one pseudonym may spend: the cap the server enforces."""
         if not self.linked:
             return self.collection.slots
-        return self.collection.answering * self.collection.per_period
+        return self.collection.answering * self.collection.per_day
 
     @property
     def counters(self) -> int:
@@ -102,5 +102,5 @@ def publishes_n(collection: Collection) -> bool:
     are asked several times a period, or in some periods only, a number reveals whether, or how
     often, a person answered.
     """
-    once = collection.per_period == 1 and collection.answering == collection.periods
+    once = collection.per_day == 1 and collection.answering == collection.periods
     return collection.adjacency is Adjacency.SUBSTITUTE and once

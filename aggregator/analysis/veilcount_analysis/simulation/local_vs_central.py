@@ -153,7 +153,7 @@ def _paired(collection: Collection) -> Collection:
         linkage=Linkage.COLLECTION,
         tokens=None,
         takes=Takes.FIRST,
-        per_period=1,
+        per_day=1,
         answers=None,
         presence=Presence.PUBLIC,
         twin=None,

@@ -95,7 +95,7 @@ def _expected(collection: Collection, n: int) -> tuple[Quantity, ErrorEstimate]:
     """
     quantity, epsilon = kind_of(collection).quantity, collection.unit_epsilon
     if collection.trust.releases:
-        return quantity, quantity.central(epsilon / collection.per_period, n, LEVEL)
+        return quantity, quantity.central(epsilon / collection.per_day, n, LEVEL)
     return quantity, quantity.local(epsilon, n, LEVEL)
 
 

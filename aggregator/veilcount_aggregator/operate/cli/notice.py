@@ -33,8 +33,11 @@ MAX_WIDTH = 88
     is_flag=True,
     help="The app's own server records for many persons, as Client(persons=True) does.",
 )
+@click.option("--language", default="", metavar="TAG", help="Which texts of the definitions.")
 @options.as_json
-def command(file: Path, name: str | None, *, relay: str, persons: bool, as_json: bool) -> None:
+def command(
+    file: Path, name: str | None, *, relay: str, persons: bool, language: str, as_json: bool
+) -> None:
     """Print a privacy notice in Markdown for each collection of FILE.
 
     In plain language: the question and its purpose, what is sent, how often and until when, what it
@@ -42,7 +45,10 @@ def command(file: Path, name: str | None, *, relay: str, persons: bool, as_json:
     """
     family = load_collections(file)
     chosen = list(family.values()) if name is None else [options.find_collection(family, name)]
-    notices = [notice(collection, relay=relay or None, by_app=persons) for collection in chosen]
+    notices = [
+        notice(collection, relay=relay or None, by_app=persons, language=language)
+        for collection in chosen
+    ]
     if as_json:
         print_json([_document(text) for text in notices])
         return

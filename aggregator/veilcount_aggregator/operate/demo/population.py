@@ -112,9 +112,7 @@ def draw_answers(
     period_of = campaign.periods[collection.unit]
     walks = np.where(users.consents[:, np.newaxis], users.walks, 0)
     if collection.unit is Unit.EVENT:
-        people, days, orders = np.nonzero(
-            np.arange(collection.per_period) < walks[:, :, np.newaxis]
-        )
+        people, days, orders = np.nonzero(np.arange(collection.per_day) < walks[:, :, np.newaxis])
     else:
         people, days = _first_days(walks, period_of)
         orders = np.zeros_like(people)

@@ -132,7 +132,7 @@ def _detail(
         model=collection.model,
         adjacency=collection.adjacency,
         unit=collection.unit,
-        per_period=collection.per_period,
+        per_day=collection.per_day,
         answers=collection.answering,
         periods=collection.periods,
         start=collection.start,

@@ -81,7 +81,7 @@ class SeriesDetail(Struct, rename={"start": "from"}):
     model: Model
     adjacency: Adjacency | None
     unit: Unit
-    per_period: Count
+    per_day: Count
     answers: Count
     periods: Count
     start: date

@@ -18,7 +18,7 @@ FEW = 5  # largest values of a long list: the rest leads none of them
 def latest_headline(snapshot: Snapshot, series: Series, n: int) -> tuple[SampleAdequacy, str]:
     """Return whether n reports of a series are enough, and the headline if they are."""
     collection = series.collection
-    kind, sampled = kind_of(collection), collection.answering * collection.per_period == 1
+    kind, sampled = kind_of(collection), collection.answering * collection.per_day == 1
     adequacy = sample_adequacy(kind.error_model, n, Terms(sampled=sampled))
     if not (adequacy.usable or kind.measures_width):
         return adequacy, ""

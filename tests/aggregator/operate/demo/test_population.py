@@ -78,7 +78,7 @@ def promised(secret: bytes, collection: Collection) -> set[tuple[int, bytes, int
             schedule.draw_slot(secret, collection, period, answer),
         )
         for period in schedule.draw_answering_periods(secret, collection)
-        for answer in range(collection.per_period)
+        for answer in range(collection.per_day)
     }
 
 

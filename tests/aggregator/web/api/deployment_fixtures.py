@@ -159,7 +159,7 @@ class Deployment:
         series = self.series(name)
         period = period_at(series.collection, self.clocks.now)
         assert period is not None
-        slot = period * series.collection.per_period if series.linked else 0
+        slot = period * series.collection.per_day if series.linked else 0
         message = next(
             number for number in range(1 << 16) if series.collection.mechanism.valid(number)
         )

@@ -130,7 +130,7 @@ class _Setting:
 def _row(setting: _Setting, unit: Unit) -> UnitAccuracy:
     collection, user = setting.collection, setting.user
     count = periods.count_periods(unit, collection.start, collection.until)
-    a_period = collection.per_period if unit is Unit.EVENT else 1
+    a_period = collection.per_day if unit is Unit.EVENT else 1
     answers = count * a_period
     epsilon = _shared_out(user, answers)
     stops, does_not_stop = STOPS[unit]

@@ -85,7 +85,7 @@ def entries(collection: Collection) -> dict[str, str]:
     """Return the value of each key, defaults included."""
     cohort = collection.cohort
     special = {
-        "per_day": collection.per_period if collection.per_period > 1 else None,
+        "per_day": collection.per_day if collection.per_day > 1 else None,
         "from": collection.start,
         "segments": {name: list(labels) for name, labels in collection.segments} or None,
         "twin": None if collection.trust.releases else collection.twin,  # which names both
