@@ -62,13 +62,10 @@ def _describe(new: Collection) -> Iterator[Finding]:
 
 
 def _series(new: Collection, old: Collection) -> Finding:
-    """Return whether the same series goes on, and with the same question."""
+    """Return whether the same series goes on."""
     if keys := changed(new, old):
         message = f"{', '.join(keys)} changed: a new series begins, never summed with the old;"
         return False, f"{message} consent does not cover it, ask again"
-    if new.question != old.question:
-        message = "the question is reworded, the series goes on, and so does consent: if it means"
-        return False, f"{message} something else, give the collection another name"
     return True, "the same series"
 
 

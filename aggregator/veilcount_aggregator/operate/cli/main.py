@@ -30,19 +30,8 @@ EXIT_INTERRUPTED, EXIT_BROKEN_PIPE = 130, 141  # as shells report signals: 128 a
 COMMANDS = (
     *("new", "dev", "serve", "init", "keys", "relay-keys", "relay", "collections", "store"),
     *("issuer", "check", "plan", "contrast", "simulate", "audit", "notice", "compile"),
-    *(
-        "encode",
-        "decode",
-        "estimate",
-        "report",
-        "compare",
-        "budget",
-        "release",
-        "watch",
-        "demo",
-        "doctor",
-    ),
-    "completion",
+    *("encode", "decode", "estimate", "report", "compare", "budget", "release", "watch", "demo"),
+    *("doctor", "completion"),
 )
 #: those that share a module
 PLACES = {
