@@ -41,7 +41,7 @@ CHANGES = {
         MORE, FILE, ["saved: epsilon changed", f"saved: {MORE_SPENT}", "saved: refused at load"],
     ),
     "a question to which no consent was given": (
-        REWORDED, FILE, ["saved: the question is reworded"],
+        REWORDED, FILE, ["saved: question changed: a new series"],
     ),
     "a new collection that does not fit the ceiling of the old file": (
         FILE, ONLY_THEME, ["saved: new: consent does not cover it", "saved: refused at load"],
