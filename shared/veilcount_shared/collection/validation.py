@@ -8,7 +8,7 @@ from enum import StrEnum
 from fractions import Fraction
 
 from ..definition_record import Definition
-from ..domain import check_labels, has_hidden_characters
+from ..domain import check_labels, is_normalized
 from ..enums import Adjacency, Held, Linkage, Measure, Model, Presence, Takes
 from ..epsilon import parse_epsilon
 from ..errors import DefinitionError, EpsilonError
@@ -57,8 +57,9 @@ def names(collection: Definition) -> None:
             )
     for key in ("question", "owner", "purpose"):
         text = getattr(collection, key)
-        if text is not None and not (0 < len(text) <= MAX_TEXT and not has_hidden_characters(text)):
-            raise DefinitionError(key, text, f"give one line of 1 to {MAX_TEXT} characters")
+        if text is not None and not is_normalized(text, MAX_TEXT):
+            fix = f"give one line of 1 to {MAX_TEXT} characters, as a label is written"
+            raise DefinitionError(key, text, fix)
 
 
 def price(collection: Definition) -> None:
