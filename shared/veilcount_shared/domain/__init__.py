@@ -9,6 +9,7 @@ draw keeps epsilon (it happens before the randomizer) and pulls the estimate tow
 from .choices import Boolean as Boolean
 from .choices import Choice as Choice
 from .choices import Cross as Cross
+from .choices import find_label as find_label
 from .interface import ValuePart as ValuePart
 from .labels import MAX_VALUES as MAX_VALUES
 from .labels import Label as Label
@@ -21,6 +22,7 @@ from .numbers import MIN_FEATURES as MIN_FEATURES
 from .numbers import Features as Features
 from .numbers import Number as Number
 from .numbers import format_fraction as format_fraction
+from .numbers import is_number as is_number
 from .strings import BUCKET_BITS as BUCKET_BITS
 from .strings import HALVES as HALVES
 from .strings import PREFIX_BITS as PREFIX_BITS
