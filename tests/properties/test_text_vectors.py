@@ -14,7 +14,7 @@ import pytest
 
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.domain import MAX_LABEL, OpenStrings, check_label, is_normalized, normalized
-from veilcount_shared.domain.text_rule import WHITE_SPACE
+from veilcount_shared.domain.labels import WHITE_SPACE
 from veilcount_shared.errors import DefinitionError
 
 _FILE = Path(__file__).parents[1] / "vectors" / "text.json"

@@ -11,10 +11,13 @@ from .choices import Choice as Choice
 from .choices import Cross as Cross
 from .choices import find_label as find_label
 from .interface import ValuePart as ValuePart
+from .labels import MAX_LABEL as MAX_LABEL
 from .labels import MAX_VALUES as MAX_VALUES
 from .labels import Label as Label
 from .labels import check_label as check_label
 from .labels import check_labels as check_labels
+from .labels import is_normalized as is_normalized
+from .labels import normalized as normalized
 from .numbers import GRID as GRID
 from .numbers import GRID_BITS as GRID_BITS
 from .numbers import MAX_FEATURES as MAX_FEATURES
@@ -28,8 +31,5 @@ from .strings import HALVES as HALVES
 from .strings import PREFIX_BITS as PREFIX_BITS
 from .strings import PREFIXES as PREFIXES
 from .strings import OpenStrings as OpenStrings
-from .text_rule import MAX_LABEL as MAX_LABEL
-from .text_rule import is_normalized as is_normalized
-from .text_rule import normalized as normalized
 
 Domain = Boolean | Choice | Number | Cross | OpenStrings | Features

@@ -9,8 +9,7 @@ from typing import Any
 
 from ..randomness import RandomSource
 from .interface import Answers, SingleValue
-from .labels import Label
-from .text_rule import MAX_LABEL, normalized
+from .labels import MAX_LABEL, Label, normalized
 
 BUCKET_BITS = 20  # of the hash of an open string in one half of the devices
 HALVES = 2
