@@ -37,10 +37,11 @@ class RandomSource(ABC):
 
         The top bits of one word (or of several, end to end) are uniform over a power of two; what
         is not below n is thrown away, so the rest is uniform over n [rejection; CKS20, sec. 5].
+        For n = 1 these are no bits, of no word.
         """
         bits = (n - 1).bit_length()
-        if bits > WORD_BITS:
-            return self._below_wide(n, bits)
+        if not 0 < bits <= WORD_BITS:
+            return self._below_words(n, bits)
         shift = WORD_BITS - bits
         drawn = self.word() >> shift
         while drawn >= n:
@@ -70,7 +71,7 @@ class RandomSource(ABC):
             order[last], order[other] = order[other], order[last]
         return order
 
-    def _below_wide(self, n: int, bits: int) -> int:
+    def _below_words(self, n: int, bits: int) -> int:
         words = -(-bits // WORD_BITS)
         shift = words * WORD_BITS - bits
         while True:

@@ -70,6 +70,14 @@ SEGMENTS = 'segments = {arm = ["A", "B"], major = [7, 8, 9]}'
 REORDERED = 'segments = {major = [7, 8, 9], arm = ["A", "B"]}'
 
 
+def test_true_is_no_segment_though_it_equals_1() -> None:
+    collection = parse_definition(BOOLEAN + "segments = {major = [0, 1]}")
+
+    assert collection.segment(major=1) == 1
+    with pytest.raises(UnknownSegment, match="major"):
+        collection.segment(major=True)
+
+
 @pytest.mark.parametrize("segments", [SEGMENTS, REORDERED])
 def test_segments_are_numbered_in_mixed_radix_the_first_name_highest(segments: str) -> None:
     collection, none = parse_definition(BOOLEAN + segments), parse_definition(BOOLEAN)

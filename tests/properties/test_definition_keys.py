@@ -181,7 +181,6 @@ VISIBLE = {
     "narrow no-break space": "10\u202fkm",
     "emoji joined of three": "\U0001f469\u200d\U0001f469\u200d\U0001f467",
     "unassigned": "a\u0378b",
-    "private use": "a\ue000b",
 }
 
 

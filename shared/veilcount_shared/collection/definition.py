@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from ..definition_record import Definition
-from ..domain import Domain
+from ..domain import Domain, Label, find_label
 from ..enums import Linkage, Presence, Takes, Waiting
 from ..errors import (
     MessageOutOfRange,
@@ -194,10 +194,10 @@ class Collection(Definition):
         """Return the cell of segment values as a mixed-radix number, the first segment highest."""
         place = 0
         for name, labels in self.segments:
-            label: Any = labels_by_name.get(name)  # None is no label
-            if label not in labels:
+            digit = _digit(labels, labels_by_name.get(name))  # None is no label
+            if digit is None:
                 raise self._unknown_segment(labels_by_name)
-            place = place * len(labels) + labels.index(label)
+            place = place * len(labels) + digit
         if len(labels_by_name) > len(self.segments):
             raise self._unknown_segment(labels_by_name)
         return place
@@ -209,7 +209,9 @@ class Collection(Definition):
             names = ", ".join(segments) or "none"
             problem = f"is not declared: leave it out, or add it to `segments` (declared: {names})"
             return UnknownSegment(self.name, min(unknown_names), problem)
-        name = next(key for key in segments if labels_by_name.get(key) not in segments[key])
+        name = next(
+            key for key in segments if _digit(segments[key], labels_by_name.get(key)) is None
+        )
         labels = segments[name]
         fix = f"give one of {', '.join(map(format_value, labels))}"
         if name not in labels_by_name:
@@ -240,3 +242,7 @@ class Collection(Definition):
     def fingerprint(self) -> str:
         """The SHA-256, in hex, of everything that affects privacy or decoding."""
         return canonical.fingerprint(self, self.mechanism)
+
+
+def _digit(labels: tuple[Label, ...], value: object) -> int | None:
+    return find_label({label: place for place, label in enumerate(labels)}, value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..definition_record import Definition
-from ..domain import check_labels, has_hidden_characters
+from ..domain import check_labels, is_normalized
 from ..errors import DefinitionError
 from ..kinds import kind_of
 from ..kinds.toml_values import Table, read_labels, read_text
@@ -68,8 +68,9 @@ def check_texts(definition: Definition) -> None:
 
 
 def _check_line(key: str, text: str | None) -> None:
-    if text is not None and not (0 < len(text) <= MAX_TEXT and not has_hidden_characters(text)):
-        raise DefinitionError(key, text, f"give one line of 1 to {MAX_TEXT} characters")
+    if text is not None and not is_normalized(text, MAX_TEXT):
+        fix = f"give one line of 1 to {MAX_TEXT} characters, as a label is written"
+        raise DefinitionError(key, text, fix)
 
 
 def _check_translated(definition: Definition, key: str, labels: tuple[str, ...] | None) -> None:

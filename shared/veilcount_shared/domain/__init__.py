@@ -9,13 +9,15 @@ draw keeps epsilon (it happens before the randomizer) and pulls the estimate tow
 from .choices import Boolean as Boolean
 from .choices import Choice as Choice
 from .choices import Cross as Cross
+from .choices import find_label as find_label
 from .interface import ValuePart as ValuePart
 from .labels import MAX_LABEL as MAX_LABEL
 from .labels import MAX_VALUES as MAX_VALUES
 from .labels import Label as Label
 from .labels import check_label as check_label
 from .labels import check_labels as check_labels
-from .labels import has_hidden_characters as has_hidden_characters
+from .labels import is_normalized as is_normalized
+from .labels import normalized as normalized
 from .numbers import GRID as GRID
 from .numbers import GRID_BITS as GRID_BITS
 from .numbers import MAX_FEATURES as MAX_FEATURES
@@ -23,11 +25,11 @@ from .numbers import MIN_FEATURES as MIN_FEATURES
 from .numbers import Features as Features
 from .numbers import Number as Number
 from .numbers import format_fraction as format_fraction
+from .numbers import is_number as is_number
 from .strings import BUCKET_BITS as BUCKET_BITS
 from .strings import HALVES as HALVES
 from .strings import PREFIX_BITS as PREFIX_BITS
 from .strings import PREFIXES as PREFIXES
 from .strings import OpenStrings as OpenStrings
-from .strings import normalized as normalized
 
 Domain = Boolean | Choice | Number | Cross | OpenStrings | Features

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -12,6 +13,7 @@ from ..errors import DefinitionError
 from ..randomness import RandomSource
 from .interface import Answers, SingleValue, ValuePart
 from .labels import MAX_VALUES, Label, check_label, check_labels
+from .numbers import is_number
 
 NAMED = 12  # so many possible answers are named one by one
 
@@ -31,7 +33,7 @@ class Boolean(SingleValue):
         return (False, True)
 
     def input(self, value: object, randomness: RandomSource) -> int:
-        """Return 0 or 1; anything not equal to False or True is drawn."""
+        """Return 0 or 1, of a number as well; anything not equal to False or True is drawn."""
         place = _find(_BOOLEANS, value)
         return randomness.below(2) if place is None else place
 
@@ -88,7 +90,7 @@ class Choice(SingleValue):
 
     def input(self, value: object, randomness: RandomSource) -> int:
         """Return the label's place; an unknown label is `other`, else drawn."""
-        place = _find(self._places, value)
+        place = find_label(self._places, value)
         if place is not None:
             return place
         return randomness.below(self.size) if self.other is None else self.size - 1
@@ -136,7 +138,7 @@ class Choice(SingleValue):
         return "not listed", "add it to `values`, declare `other`, or correct it"
 
     @cached_property
-    def _places(self) -> dict[Any, int]:
+    def _places(self) -> dict[Label, int]:
         return {label: place for place, label in enumerate(self.labels)}
 
 
@@ -241,7 +243,13 @@ def _parts(value: object, most: int) -> tuple[object, ...]:
         return ()
 
 
-def _find(places: dict[Any, int], value: object) -> int | None:
+def find_label(places: Mapping[Label, int], value: object) -> int | None:
+    """Look up a value among labels; no boolean is an integer, though true equals 1 in Python."""
+    is_label = issubclass(type(value), str) or is_number(value)
+    return _find(places, value) if is_label else None
+
+
+def _find(places: Mapping[Any, int], value: object) -> int | None:
     """Look a value up, whatever its hash and equality do."""
     try:
         return places.get(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -38,7 +39,7 @@ class Number(SingleValue):
         return GRID + 1
 
     def input(self, value: object, randomness: RandomSource) -> int:
-        """Return the nearest grid point; NaN and what is no number are drawn."""
+        """Return the nearest grid point; NaN, booleans and what is no number are drawn."""
         ratio = _ratio(value)
         if ratio is None:
             return randomness.below(GRID + 1)
@@ -176,14 +177,20 @@ def _entry(value: object, name: str) -> object:
         return None
 
 
+def is_number(value: object) -> bool:
+    """Whether a value is a number; a boolean is none, Python's as little as numpy's."""
+    kind = type(value)  # isinstance would run the value's own code
+    return kind is not bool and issubclass(kind, numbers.Number)
+
+
 def _ratio(value: object) -> tuple[int, int] | None:
     """Return a number as an exact ratio, (sign, 0) for an infinity, None for what is no number."""
     try:
+        if not is_number(value):
+            return None
         if isinstance(value, int | Fraction):
             return int(value.numerator), int(value.denominator)
-        if isinstance(value, str | bytes | bytearray):
-            return None
-        number = float(value)  # type: ignore[arg-type] # Decimal, numpy and others; the rest raises
+        number = float(value)  # type: ignore[arg-type] # Decimal, numpy; a complex one raises
         if math.isinf(number):
             return (1 if number > 0 else -1), 0
         return number.as_integer_ratio()

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import unicodedata
 from dataclasses import dataclass
 from string import ascii_lowercase, ascii_uppercase
-from typing import Any, cast
+from typing import Any
 
 from ..randomness import RandomSource
 from .interface import Answers, SingleValue
-from .labels import MAX_LABEL, Label, has_hidden_characters
+from .labels import MAX_LABEL, Label, normalized
 
 BUCKET_BITS = 20  # of the hash of an open string in one half of the devices
 HALVES = 2
@@ -105,18 +104,3 @@ class OpenStrings(SingleValue):
     def expected(self) -> tuple[str, str]:
         """Return what is wrong with another value, and what to record."""
         return f"no string of 1 to {MAX_LABEL} visible characters", "record a str"
-
-
-def normalized(value: object) -> str | None:
-    """Return a string as it is hashed: without space around it, in Unicode normal form C.
-
-    None: no string, an empty one, one of more than 200 characters or with hidden ones.
-    """
-    if not issubclass(type(value), str):  # isinstance would run the value's own code
-        return None
-    text = str.strip(cast("str", value))
-    plain = text.isascii() and text.isprintable()
-    if not plain:
-        text = unicodedata.normalize("NFC", text)
-    fits = 0 < len(text) <= MAX_LABEL and (plain or not has_hidden_characters(text))
-    return text if fits else None

@@ -11,12 +11,11 @@ from typing import Any
 from ..domain import Boolean, Choice, Cross, Domain, Features, Number, OpenStrings
 from ..enums import Measure
 from ..errors import DefinitionError
-from .features import FeatureKind
 from .kind import DeviceKind as DeviceKind
 from .kind import Price as Price
 from .kind import ReadValues as ReadValues
 from .kind import TableContext as TableContext
-from .numbers import DistributionKind, MeanKind, NumberKind, RangesKind
+from .numbers import DistributionKind, FeatureKind, MeanKind, NumberKind, RangesKind
 from .strings import OPEN, StringKind
 from .toml_values import Table
 from .trend import TrendKind

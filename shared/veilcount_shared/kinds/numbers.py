@@ -1,4 +1,4 @@
-"""Numbers: one between two bounds, of which the measure says what is estimated."""
+"""Numbers: one between two bounds, or several of one person; the measure is what is estimated."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from math import sqrt
 from typing import ClassVar
 
 from ..definition_record import Definition
-from ..domain import Number
+from ..domain import Features, Number
 from ..enums import Model, Takes
 from ..errors import DefinitionError
-from ..mechanisms import DistributionMechanism, MeanMechanism, Randomizer, RangeTree
+from ..mechanisms import DistributionMechanism, MeanMechanism, Moments, Randomizer, RangeTree
 from ..mechanisms.selection import MAX_INPUTS
 from .kind import Z95, DeviceKind, Price, TableContext, share_margin
-from .toml_values import Table, read_number
+from .toml_values import Table, read_named, read_number
 from .true_cells import Grid
 
 
@@ -115,6 +115,28 @@ class RangesKind(MeasuredKind):
             f"the share of a quarter of the range is known to +/- {margin:.0%}: more answers or a"
             " larger epsilon"
         )
+
+
+class FeatureKind(DeviceKind[Features]):
+    """One drawn moment of the numbers."""
+
+    name = "features"
+    declared_by = ("features",)
+    absent_fix = "features have no cell for absent: use values"
+    unsupported_models: ClassVar[Mapping[Model, tuple[str, str]]] = {
+        Model.CENTRAL: ("model", "a curator has no query of features: give a range")
+    }
+    measure_fix = "only for features: give them, or a range"
+    domain_fix = 'features need measure = "moments"'
+
+    def parse(self, table: Table, context: TableContext) -> Features:  # noqa: ARG002 - of other kinds
+        """Return the numbers, each between bounds of its own."""
+        fix = "give a table: features = {age = [0, 120], hours = [0, 60]}"
+        return Features(tuple(read_named("features", table["features"], parse_range, fix)))
+
+    def randomizer(self, price: Price[Features]) -> Moments:
+        """Return the mean mechanism of one moment."""
+        return Moments.for_epsilon(price.epsilon, len(price.domain.features))
 
 
 def parse_range(key: str, value: object) -> Number:  # noqa: ARG001 - one reader of several entries

@@ -41,11 +41,13 @@ NUMBERS: tuple[object, ...] = (
 OBJECTS: tuple[object, ...] = (
     *(None, "a", "b", "é", "\ud800", "x" * 200, "x" * 100_000, b"a", Word.PLAIN, ("a", "p")),
     *(["a", "p"], ("a", Word.PLAIN), (1,), {}, object(), RaisingValue(), "7", "nan"),
+    *("e\u0301" * 200, "e\u0301" * 201, " " * 300 + "a", "\u200c" * 200),
 )
 DOMAINS = {
     "boolean": one_collection("it")["it"],
     "strings": one_collection("it", values=["a", "b", "é"], other="another")["it"],
     "integers": one_collection("it", values=[1, 2, 3])["it"],
+    "open": one_collection("it", values="open", model="central", budget=1, delta=0.001)["it"],
     "range": one_collection("it", model="central", budget=1, range=[0, 100])["it"],
     "crossed": one_collection("it", values=["a", "b"], cross={"plan": ["p", "q"]})["it"],
 }
@@ -87,6 +89,8 @@ def test_any_two_kinds_merge_alike_in_memory_and_on_the_device(takes: str, domai
         ("sum", (Decimal("1.5"), 2.25, Fraction(1, 4), np.float32(2)), 6),
         ("sum", (np.int64(2**62), np.int64(2**62), -(2**63)), 0),
         ("max", (Decimal(3), np.float64(7), 5), 7),
+        ("sum", (5, True, np.bool_(1), "7"), 5),
+        ("max", (-1, True, np.bool_(1), "7"), -1),
         ("any", (1, 0), True),
     ],
 )
