@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ..schedule import SecretRandomSource, derive_token_pseudonym, derive_token_salt
 from .blind_rsa import BlindedMessage, PublicKey, blind, finalize
 
+MAX_REQUESTS = 128  # slots that one request asks tokens for, at most
 _PURPOSE = b"veilcount token 1\0"  # no signature of anything else is a token
 
 
