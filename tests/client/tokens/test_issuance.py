@@ -89,7 +89,7 @@ def test_all_tokens_are_requested_once_at_an_instant_that_was_drawn(tmp_path: Pa
 
 
 def test_more_tokens_than_one_request_may_ask_for_come_by_several(tmp_path: Path) -> None:
-    days = {"until": "2026-12-04", "answers": 2}
+    days: dict[str, Any] = {"until": "2026-12-04", "answers": 2}
     device = TokenDevice(tmp_path, unit="event", per_day=70, epsilon=0.25, **days)
     device.issuer.per_period = 70
     device.run_until(at(1))
