@@ -17,7 +17,7 @@ from tests.processes import cpu_seconds, family, wait_until
 from tests.system.server import LIMITS, Server, listens
 
 from veilcount_analysis.series.series import Series
-from veilcount_client.delivery.body_packing import pack
+from veilcount_client.delivery.padded_bodies import encode_padded
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.wire import BINARY_TYPE
 
@@ -79,7 +79,9 @@ def bodies(series: Series, shape: Shape, number: int, chance: np.random.Generato
 
     A message of a 64-fold choice is any number below 64, and nearly uniform at that.
     """
-    template = pack(Batch(tuple(_report(series, shape, slot) for slot in range(shape.reports))))
+    template = encode_padded(
+        Batch(tuple(_report(series, shape, slot) for slot in range(shape.reports)))
+    )
     rows = np.tile(np.frombuffer(template, np.uint8), (number, 1))
     step = MESSAGE_AT + 1 + series.collection.message_bytes
     drawn = chance.integers(0, 256, (number, 16 * (shape.reports if shape.mixed else 1)), np.uint8)

@@ -17,7 +17,7 @@ from veilcount_aggregator.intake.group_intake import IntakeRequest
 from veilcount_aggregator.service import Aggregator
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import CODES, open_store
-from veilcount_client.delivery.body_packing import pack
+from veilcount_client.delivery.padded_bodies import encode_padded
 from veilcount_shared import Collection
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.tokens import (
@@ -110,8 +110,8 @@ class Intake:
         collection = self._named[name][0].collection
         for _ in range(size):
             batch = Batch((self._report(collection),))
-            packed = pack(batch)
-            yield packed if padded else packed[: len(packed) - _padding(packed)]
+            body = encode_padded(batch)
+            yield body if padded else body[: len(body) - _padding(body)]
 
     def _report(self, collection: Collection) -> Report:
         pseudonym, token = secrets.token_bytes(16), b""
@@ -129,5 +129,5 @@ class Intake:
             assert outcome.tolist() == [CODES[Verdict.COUNTED]]
 
 
-def _padding(packed: bytes) -> int:
-    return len(packed) - len(packed.rstrip(b"\0"))
+def _padding(body: bytes) -> int:
+    return len(body) - len(body.rstrip(b"\0"))

@@ -18,7 +18,7 @@ from veilcount_aggregator.server.app import assemble
 from veilcount_aggregator.service import Aggregator
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import open_store
-from veilcount_client.delivery.body_packing import pack
+from veilcount_client.delivery.padded_bodies import encode_padded
 from veilcount_client.delivery.relay import SIZE
 from veilcount_shared.oblivious_http.binary_http import Request
 from veilcount_shared.oblivious_http.encapsulation import REQUEST_TYPE, open_request, seal_request
@@ -75,7 +75,7 @@ class RelayedServer:
     def _direct(self) -> bytes:
         collection = self._series.collection
         name, message = collection.fingerprint, collection.pack(0)
-        return pack(Batch((Report(name, 0, 0, secrets.token_bytes(16), 0, message),)))
+        return encode_padded(Batch((Report(name, 0, 0, secrets.token_bytes(16), 0, message),)))
 
     def _plain(self) -> bytes:
         fields = (("content-type", BINARY_TYPE),)

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from tests.engines import SQLITE, engine
 from tests.security.hostile_bodies import Body, define, makers, report
 
-from veilcount_client.delivery.body_packing import pack
+from veilcount_client.delivery.padded_bodies import encode_padded
 from veilcount_shared import Collection
 from veilcount_shared.report import Batch
 from veilcount_shared.wire import BINARY_TYPE
@@ -67,7 +67,7 @@ class BodyCosts:
         return {**row, **target(times, GOAL)}
 
     def _honest(self) -> Body:
-        return BINARY_TYPE, "", pack(Batch((report(self._collection),)))
+        return BINARY_TYPE, "", encode_padded(Batch((report(self._collection),)))
 
     def _spend(self, bodies: list[Body]) -> float:
         before = sum(self._server.seconds())

@@ -18,7 +18,7 @@ from loadtests.ipc import HEADERS, REPORTS_PATH
 from locust import FastHttpUser, events, task
 
 from veilcount_aggregator.records.definitions import DefinitionSource
-from veilcount_client.delivery.body_packing import pack
+from veilcount_client.delivery.padded_bodies import encode_padded
 from veilcount_reader.http_client import AggregatorClient
 from veilcount_shared import Collection, SystemRandomSource
 from veilcount_shared.collection import Linkage, Model
@@ -110,7 +110,7 @@ class Device(FastHttpUser):
     def send(self) -> None:
         """Send a body; it fails unless each of its reports is counted."""
         reports = draw_reports(chance.choice(running), datetime.now(UTC))
-        body: Any = pack(Batch(reports))  # bytes do, though the signature does not say so
+        body: Any = encode_padded(Batch(reports))  # bytes do, though the signature does not say so
         with self.client.post(
             REPORTS_PATH, data=body, headers=_headers(), catch_response=True
         ) as reply:

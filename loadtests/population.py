@@ -15,7 +15,7 @@ from itertools import groupby
 from operator import itemgetter
 from random import Random
 
-from veilcount_client.delivery.body_packing import pack
+from veilcount_client.delivery.padded_bodies import encode_padded
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import Collection, RandomSource
 from veilcount_shared.collection import Linkage
@@ -56,12 +56,12 @@ class QueuedReport:
     reports: tuple[Report, ...]
     held: tuple[int, ...]  # the place of the value, or the number
     intent: Intent = Intent.HONEST
-    raw: bytes = b""  # in place of a packed body
+    raw: bytes = b""  # in place of an encoded body
 
     @property
     def body(self) -> bytes:
-        """The packed body, padded as the client pads it."""
-        return self.raw or pack(Batch(self.reports))
+        """The encoded body, padded as the client pads it."""
+        return self.raw or encode_padded(Batch(self.reports))
 
 
 def draw(

@@ -19,11 +19,11 @@ from veilcount_aggregator.errors import StoreError
 from veilcount_aggregator.store.restore_lock import ledger_is_whole
 from veilcount_aggregator.store.store_probe import StoreProbe
 from veilcount_serving.rate_limit import RateLimits
-from veilcount_serving.response_headers import HEADERS
+from veilcount_serving.response_headers import HEADERS, IMMUTABLE
 from veilcount_serving.structured_logging import FaultLog
 from veilcount_shared.errors import VeilcountError
 from veilcount_shared.problem_details import PROBLEM_TYPE, Problem
-from veilcount_shared.tokens import TOKEN_BYTES
+from veilcount_shared.tokens import MAX_REQUESTS, TOKEN_BYTES
 from veilcount_shared.wire import JSON_TYPE, encode_base64
 
 from .accounts import AccountVerifier
@@ -35,10 +35,9 @@ from .problems import issuer_problem, problem_of_status, refuse, refuse_for
 KEYS_PATH, TOKENS_PATH = "/v1/token-keys/<fingerprint>", "/v1/tokens"
 NUMBERS_PATH = "/v1/issued/<fingerprint>"
 LIVE_PATH, READY_PATH, METRICS_PATH = "/health/live", "/health/ready", "/metrics"
-MOST_REQUESTS = 128
-MAX_BODY = 64 << 10  # 128 requests take 48 kB
+MAX_BODY = 64 << 10  # as many requests as it may have take 48 kB
 REFUSED_A_SECOND = 20  # of a worker: invalid account tokens beyond it get 429
-CACHED = "public, max-age=3600"
+AN_HOUR = "public, max-age=3600"
 LINES_TYPE = "application/jsonl"
 BEARER = "Bearer "
 _BASE64_LENGTH = -(-TOKEN_BYTES * 8 // 6)
@@ -57,7 +56,7 @@ class TokenRequest(Struct, frozen=True, forbid_unknown_fields=True):
     """The body of `POST /v1/tokens`."""
 
     fingerprint: Annotated[str, Meta(max_length=64)]
-    requests: Annotated[list[BlindedSlot], Meta(min_length=1, max_length=MOST_REQUESTS)]
+    requests: Annotated[list[BlindedSlot], Meta(min_length=1)]
 
 
 class TokenReply(Struct, frozen=True):
@@ -82,18 +81,18 @@ class IssuerEndpoints:
         self._verifier = verifier
         self._metrics = metrics
         self._probe = StoreProbe(issuer.store)
-        self._limits = RateLimits(rate, seconds, burst=max(rate, 8 * MOST_REQUESTS))
+        self._limits = RateLimits(rate, seconds, burst=max(rate, 8 * MAX_REQUESTS))
         self._invalid = RateLimits(REFUSED_A_SECOND, seconds)
 
     def keys(self, fingerprint: str) -> Response:
-        """Return the public keys of a collection."""
+        """Return the public keys of a collection, which its fingerprint pins."""
         body = self._issuer.key_list(fingerprint)
-        return Response(body, mimetype=JSON_TYPE, headers={"Cache-Control": CACHED})
+        return Response(body, mimetype=JSON_TYPE, headers={"Cache-Control": IMMUTABLE})
 
     def issued_numbers(self, fingerprint: str) -> Response:
         """Return the published numbers of a collection."""
         body = self._issuer.issued_numbers(fingerprint)
-        return Response(body, mimetype=LINES_TYPE, headers={"Cache-Control": CACHED})
+        return Response(body, mimetype=LINES_TYPE, headers={"Cache-Control": AN_HOUR})
 
     def tokens(self) -> Response:
         """Sign for an account."""
@@ -207,11 +206,14 @@ def _body() -> TokenRequest:
         raise refuse("unsupported", place="Content-Type")
     try:
         document = json.loads(request.get_data().decode(), object_pairs_hook=_unique)
-        return msgspec.convert(document, TokenRequest)
+        body = msgspec.convert(document, TokenRequest)
     except msgspec.ValidationError as error:
         raise refuse("bad-field", str(error), "body") from error
     except (ValueError, RecursionError) as error:
         raise refuse("bad-request", "the body is not JSON, or has a key twice", "body") from error
+    if (number := len(body.requests)) > MAX_REQUESTS:
+        raise refuse("too-large", f"{number} requests: {MAX_REQUESTS} at most", "requests")
+    return body
 
 
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:

@@ -15,6 +15,7 @@ from veilcount_shared.problem_details import (
     ProblemError,
     ProblemKind,
 )
+from veilcount_shared.tokens import MAX_REQUESTS
 
 _RETRY = "retry after the seconds in the Retry-After header"
 
@@ -39,7 +40,7 @@ _KINDS: dict[str, tuple[int, str, str]] = {
         "More than an account may have",
         "ask for no more than `left` of each period and `periods_left` others; nothing was issued",
     ),
-    "too-large": (413, "Body too large", "send at most 128 requests at once"),
+    "too-large": (413, "Body too large", f"send at most {MAX_REQUESTS} requests at once"),
     "unsupported": (415, "Unsupported media type", "send application/json"),
     "too-many": (429, "Rate limit exceeded", _RETRY),
     "failed": (500, FAILED.title, FAILED.fix),

@@ -1,4 +1,4 @@
-"""Ids of requests, by which an operator finds the log line of a problem document.
+"""Ids of requests, UUIDs, by which an operator finds the log line of a problem document.
 
 An id is random, and only a request that was refused or failed has one: nothing of an accepted
 report could be found by it, and none is ever stored. The shipped proxy names requests too. Its ids
@@ -9,12 +9,12 @@ that its own request is logged under.
 from __future__ import annotations
 
 import re
-import secrets
 from dataclasses import dataclass
+from uuid import uuid4
 
 HEADER = "X-Veilcount-Request-Id"
 ENVIRON_NAME = "HTTP_X_VEILCOUNT_REQUEST_ID"  # of the header, in WSGI
-_ID = re.compile("[0-9a-f]{32}")  # nginx's $request_id
+UUID = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +25,9 @@ class RequestIds:
 
     def choose(self, header: str | None) -> str:
         """Return the id of a request with this header."""
-        if header and self.from_proxy and _ID.fullmatch(header):
+        if header and self.from_proxy and re.fullmatch(UUID, header):
             return header
-        return secrets.token_hex(16)
+        return str(uuid4())
 
 
 OWN_IDS = RequestIds()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+IMMUTABLE = "public, max-age=31536000, immutable"  # of what never changes under its path
 HEADERS = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",

@@ -10,8 +10,9 @@ from .errors import VeilcountError
 
 PROBLEM_TYPE = "application/problem+json"
 RETRY_SECONDS = 2
-URN = "urn:veilcount:problem:"
-INSTANCE = "urn:veilcount:request:"
+#: the URI of a type is this and its name; no registry and no domain is needed for a random UUID
+TYPE_PREFIX = "urn:uuid:ffa19561-2b8d-4e5b-9e7f-7dc428f3213e#"
+INSTANCE_PREFIX = "urn:uuid:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class ProblemKind:
     @property
     def uri(self) -> str:
         """The type's permanent URI."""
-        return self.registered or URN + self.name
+        return self.registered or TYPE_PREFIX + self.name
 
 
 #: of whatever serves HTTP here
@@ -51,7 +52,7 @@ class Problem:
     place: str = ""
     headers: dict[str, str] = field(default_factory=dict)
     facts: dict[str, object] = field(default_factory=dict)
-    request: str = ""  # the random id of the request, also in its log line if it has one
+    request: str = ""  # the random UUID of the request, also in its log line if it has one
 
     @property
     def status(self) -> int:
@@ -68,7 +69,7 @@ class Problem:
             "detail": self.detail,
         }
         place = {"place": self.place} if self.place else {}
-        instance = {"instance": INSTANCE + self.request} if self.request else {}
+        instance = {"instance": INSTANCE_PREFIX + self.request} if self.request else {}
         return json.dumps(fields | place | instance | self.facts).encode()
 
 

@@ -106,11 +106,6 @@ class Batch:
                 raise WrongLength(f"reports[{place}].token", "all of one series have one, or none")
         return widths
 
-    @property
-    def has_tokens(self) -> bool:
-        """Whether a report has a token, which only version 2 of the protocol can say."""
-        return any(report.token for report in self.reports)
-
 
 def _within(place: str, number: int, end: int) -> None:
     if type(number) is not int or not 0 <= number < end:

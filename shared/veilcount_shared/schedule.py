@@ -6,7 +6,6 @@ the person's secret, so that a restart draws the same and a server cannot predic
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import struct
 from datetime import UTC, date, datetime, time, timedelta
@@ -127,10 +126,10 @@ def derive_pseudonym(
 ) -> bytes:
     """Return the 16 bytes a period's answers travel under; fresh ones where nothing may link.
 
-    Of a token's slot they are drawn beforehand, since its token is for them.
+    Those of a slot with a token follow from the secret, since its token is for them.
     """
     if collection.linkage is Linkage.TOKEN:
-        return draw_token_pseudonym(secret, collection.fingerprint, period, answer)
+        return derive_token_pseudonym(secret, collection.fingerprint, period, answer)
     if collection.linkage is Linkage.NONE:
         return _bytes(randomness, PSEUDONYM_BYTES)
     epoch = period if collection.linkage is Linkage.PERIOD else 0
@@ -142,10 +141,16 @@ def derive_linked_pseudonym(secret: bytes, fingerprint: str, epoch: int) -> byte
     return _hmac(secret, _encode("pseudonym", fingerprint, epoch))[:PSEUDONYM_BYTES]
 
 
-def draw_token_pseudonym(secret: bytes, fingerprint: str, period: int, answer: int) -> bytes:
+def derive_token_pseudonym(secret: bytes, fingerprint: str, period: int, answer: int) -> bytes:
     """Return the 16 bytes of one slot, which no other slot has."""
-    source = SecretRandomSource(secret, "token", "pseudonym", fingerprint, period, answer)
-    return _bytes(source, PSEUDONYM_BYTES)
+    purpose = _encode("token", "pseudonym", fingerprint, period, answer)
+    return _hmac(secret, purpose)[:PSEUDONYM_BYTES]
+
+
+def derive_token_salt(secret: bytes, fingerprint: str, period: int, answer: int) -> bytes:
+    """Return the 48 bytes of salt in the token of one slot."""
+    purpose = _encode("token", "salt", fingerprint, period, answer)
+    return _hmac(secret, purpose, "sha384")
 
 
 def is_selected(secret: bytes, collection: Collection) -> bool:
@@ -181,10 +186,10 @@ def _encode(*fields: str | int) -> bytes:
     return b"".join(len(part).to_bytes(4, "big") + part for part in raw)
 
 
-def _hmac(secret: bytes, message: bytes) -> bytes:
+def _hmac(secret: bytes, message: bytes, digest: str = "sha256") -> bytes:
     if len(secret) != SECRET_BYTES:
         raise ValueError(f"a secret has {SECRET_BYTES} bytes, not {len(secret)}")
-    return hmac.digest(secret, message, hashlib.sha256)
+    return hmac.digest(secret, message, digest)
 
 
 def _midnight(day: date) -> datetime:

@@ -165,4 +165,4 @@ def document(reply: TestResponse) -> dict[str, Any]:
 
 def problem(reply: TestResponse) -> str:
     assert reply.mimetype == "application/problem+json"
-    return str(document(reply)["type"]).rpartition(":")[2]
+    return str(document(reply)["type"]).rpartition("#")[2]

@@ -52,8 +52,9 @@ def test_everybody_gets_the_same_key_list(issuance: Issuance) -> None:
     first, second = (issuance.web.get(path, headers=issuance.bearer(who)) for who in "ab")
 
     assert first.data == second.data == issuance.web.get(path).data
-    assert first.headers["Cache-Control"].startswith("public")
-    assert problem(issuance.web.get("/v1/token-keys/" + "0" * 64)) == "not-found"
+    assert first.headers["Cache-Control"] == "public, max-age=31536000, immutable"
+    unknown = issuance.web.get("/v1/token-keys/" + "0" * 64)
+    assert (problem(unknown), unknown.headers["Cache-Control"]) == ("not-found", "no-store")
 
 
 def test_caps_hold_by_period_and_for_life(issuance: Issuance) -> None:
@@ -98,7 +99,7 @@ def test_what_is_no_blinded_message_is_refused_and_costs_nothing(issuance: Issua
         request = {"period": 0, "blinded": blinded}
         reply = issuance.ask("alice", [good[1], request])
         assert (reply.status_code, problem(reply)) == (400, "bad-field"), blinded
-        assert not blinded or str(blinded) not in reply.text, "it is not echoed"
+        assert not blinded or str(blinded) not in document(reply)["detail"], "it is not echoed"
 
     issuance.tokens("alice", issuance.slots([2, 3]))
 
@@ -151,7 +152,12 @@ def test_a_malformed_body_is_refused(issuance: Issuance, body: str, expected: st
 def test_limits_of_a_request(issuance: Issuance) -> None:
     (one,) = issuance.requests(issuance.slots([0]))
     assert issuance.ask("alice", [one] * 128).status_code == 200
-    assert problem(issuance.ask("alice", [one] * 129)) in {"too-large", "bad-field"}
+    many = issuance.ask("alice", [one] * 129)
+    assert (many.status_code, problem(many)) == (413, "too-large")
+    assert (document(many)["place"], document(many)["detail"]) == (
+        "requests",
+        "129 requests: 128 at most",
+    )
     assert problem(issuance.ask("alice", [one], more=1)) == "bad-field"
     assert problem(issuance.ask("alice", [one], fingerprint="0" * 64)) == "not-found"
     plain = issuance.collections["plain"].fingerprint

@@ -1,6 +1,7 @@
 """Blind signatures: the vectors of RFC 9474, another implementation, and what must not verify."""
 
 import base64
+import hmac
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 from veilcount_client.testing import SeededRandomSource
+from veilcount_shared import schedule
 from veilcount_shared.errors import TokenError
 from veilcount_shared.tokens import (
     PublicKey,
@@ -22,7 +24,7 @@ from veilcount_shared.tokens import (
     parse_key,
     verify,
 )
-from veilcount_shared.tokens.blind_rsa import blind_with
+from veilcount_shared.tokens.blind_rsa import SALT_BYTES, blind_with
 
 VECTORS = json.loads((Path(__file__).parent.parent / "data" / "rfc9474.json").read_text())
 PSS = padding.PSS(padding.MGF1(hashes.SHA384()), 48)
@@ -60,7 +62,7 @@ def test_rfc_9474(vector: dict[str, str]) -> None:
 
 def test_another_implementation_verifies_it(signer: rsa.RSAPrivateKey) -> None:
     key = public(signer)
-    blinding = blind(key, b"a slot", SeededRandomSource(1))
+    blinding = blind(key, b"a slot", bytes(SALT_BYTES), SeededRandomSource(1))
     token = finalize(key, b"a slot", sign(signer, blinding.blinded), blinding.inverse)
     signer.public_key().verify(token, b"a slot", PSS, hashes.SHA384())
     other = signer.sign(b"a slot", PSS, hashes.SHA384())
@@ -90,6 +92,25 @@ def test_a_slot_asks_alike_twice_and_no_two_slots_are_alike() -> None:
     assert [slot.blind(key) for slot in slots] == [slot.blind(key) for slot in slots]
     assert len({slot.blind(key).blinded for slot in slots}) == len(slots)
     assert len({slot.pseudonym for slot in slots}) == len(slots)
+
+
+def spell(*fields: str | int) -> bytes:
+    parts = [str(field).encode() for field in ("veilcount", 1, *fields)]
+    return b"".join(len(part).to_bytes(4, "big") + part for part in parts)
+
+
+def test_pseudonym_and_salt_follow_from_the_secret_as_the_specification_says(
+    signer: rsa.RSAPrivateKey,
+) -> None:
+    key, secret, slot = public(signer), bytes(range(32)), ("ab" * 32, 3, 1)
+    named = SlotSecret(secret, *slot)
+    pseudonym = hmac.digest(secret, spell("token", "pseudonym", *slot), "sha256")[:16]
+    salt = hmac.digest(secret, spell("token", "salt", *slot), "sha384")
+
+    assert named.pseudonym == pseudonym
+    assert schedule.derive_token_salt(secret, *slot) == salt
+    blinding = named.blind(key)
+    assert blinding == blind_with(key, named.message, salt, blinding.inverse)
 
 
 def test_a_reply_that_is_no_signature_is_refused(signer: rsa.RSAPrivateKey) -> None:

@@ -1,7 +1,7 @@
 """The wire and its translation to JSON: one meaning each, or an error that names the place.
 
-The vectors of tests/vectors/wire are for every language. A text in them is a string, or a list of
-strings and of [string, how many times]; pseudonyms and messages are in hexadecimal.
+The vectors of tests/vectors/wire are for every language; pseudonyms, messages, tokens and bodies
+are in hexadecimal.
 """
 
 from __future__ import annotations
@@ -11,9 +11,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 from traceback import format_exception
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -28,8 +26,8 @@ from veilcount_shared.report import (
     MAX_REPORTS,
     MAX_SERIES,
     PSEUDONYM_BYTES,
+    TOKEN_BYTES,
     Batch,
-    Losses,
     Report,
 )
 from veilcount_shared.wire import (
@@ -42,55 +40,23 @@ from veilcount_shared.wire import (
 )
 
 from ..strategies import Shape, batches, batches_with_shape, json_values, shapes
+from ..vectors.wire_bodies import BAD_FILE, Vector, batch_of, contents, good_vectors, text
 
-FOLDER = Path(__file__).parents[1] / "vectors" / "wire"
-FORMATS = {"json": (encode_json, decode_json), "packed": (encode_binary, decode_binary)}
+FORMATS = {"json": (encode_json, decode_json), "binary": (encode_binary, decode_binary)}
 
-Runs = str | list[str | list[Any]]
-Vector = dict[str, Any]
 Encode = Callable[[Batch], bytes]
 Decode = Callable[[bytes], Batch]
 
 both = pytest.mark.parametrize(("encode", "decode"), FORMATS.values(), ids=FORMATS)
 
 
-def text(runs: Runs) -> str:
-    if isinstance(runs, str):
-        return runs
-    return "".join(run if isinstance(run, str) else run[0] * run[1] for run in runs)
-
-
-def batch_of(fields: Vector) -> Batch:
-    reports = [
-        Report(
-            report["fingerprint"],
-            report["period"],
-            report["segment"],
-            bytes.fromhex(report["pseudonym"]),
-            report["slot"],
-            bytes.fromhex(text(report["message"])),
-            bytes.fromhex(text(report.get("token", ""))),
-        )
-        for report in fields["reports"]
-        for _ in range(report.get("times", 1))
-    ]
-    losses = Losses(**fields["losses"]) if fields["losses"] else None
-    return Batch(tuple(reports), losses, fields["test"], fields["padding"])
-
-
 def body_of(vector: Vector) -> bytes:
-    """Return the body of a bad vector."""
+    """Return the body of a vector."""
     return bytes.fromhex(text(vector["body"]))
 
 
-GOOD: dict[str, Vector] = {
-    path.stem: json.loads(path.read_text())
-    for path in sorted(FOLDER.glob("*.json"))
-    if not path.stem.startswith("bad_")
-}
-BAD: list[Vector] = [
-    vector for path in sorted(FOLDER.glob("bad_*.json")) for vector in json.loads(path.read_text())
-]
+GOOD: dict[str, Vector] = {path.stem: vector for path, vector in good_vectors()}
+BAD: list[Vector] = json.loads(BAD_FILE.read_text())
 
 good = pytest.mark.parametrize("vector", GOOD.values(), ids=GOOD)
 
@@ -98,17 +64,22 @@ good = pytest.mark.parametrize("vector", GOOD.values(), ids=GOOD)
 # -- vectors ---------------------------------------------------------------------------------------
 
 
+def test_the_files_are_what_their_command_writes() -> None:
+    for path, content in contents().items():
+        assert path.read_text() == content, "python -m tests.vectors.wire_bodies"
+
+
 @good
 def test_a_batch_and_its_pinned_bytes_become_each_other(vector: Vector) -> None:
     batch = batch_of(vector["batch"])
 
-    assert text(vector["packed"]) == encode_binary(batch).hex()
-    assert batch == decode_binary(bytes.fromhex(text(vector["packed"])))
+    assert body_of(vector) == encode_binary(batch)
+    assert batch == decode_binary(body_of(vector))
 
 
 @good
 def test_the_translation_of_a_batch_becomes_the_pinned_bytes(vector: Vector) -> None:
-    assert text(vector["packed"]) == json_to_binary(encode_json(batch_of(vector["batch"]))).hex()
+    assert body_of(vector) == json_to_binary(encode_json(batch_of(vector["batch"])))
 
 
 @pytest.mark.parametrize("vector", BAD, ids=[bad["why"] for bad in BAD])
@@ -141,7 +112,8 @@ BAD_JSON = [
     ('"period":1', '"period":-1', "reports[0].period"),
     ('"period":1,', "", "reports[0]"),
     ('"period":1', '"period":1,"other":1', "reports[0]"),
-    ('"period":1', '"period":1,"token":"AQ"', "reports[0]"),
+    ('"period":1', '"period":1,"token":"AQ"', "reports[0].token"),
+    ('"period":1', '"period":1,"token":""', "reports[0].token"),
     *(
         ('"message":"AQ"', f'"message":"{message}"', "reports[0].message")
         for message in ("AR", "AQ==", "A Q", "+/", "A", "")
@@ -240,7 +212,7 @@ def test_random_bytes_raise_nothing_but_wire_errors(head: bytes, tail: bytes) ->
 
 
 KEYS = ["version", "test", "losses", "reports", "padding"]
-REPORT_KEYS = ["fingerprint", "period", "segment", "pseudonym", "slot", "message"]
+REPORT_KEYS = ["fingerprint", "period", "segment", "pseudonym", "slot", "message", "token"]
 
 
 @given(batch=batches(), key=st.sampled_from(KEYS + REPORT_KEYS), value=json_values())
@@ -283,7 +255,7 @@ def test_the_length_of_a_body_depends_on_its_shape_and_in_json_on_public_digits(
 
 
 def cost(width: int) -> int:
-    """Return what one more report of a series adds to a packed body."""
+    """Return what one more report of a series adds to a body."""
     report = Report("ab" * 32, 65535, 31, bytes(PSEUDONYM_BYTES), 1023, bytes(width))
     return len(encode_binary(Batch((report,) * 2))) - len(encode_binary(Batch((report,))))
 
@@ -314,21 +286,23 @@ def test_every_planned_message_fits() -> None:
 # -- errors keep quiet -----------------------------------------------------------------------------
 
 PSEUDONYM, MESSAGE = b"\xfbPSEUDONYM-MARK\xff", b"\xfbMESSAGE-MARK\xff"
-MARKED = Batch((Report("ab" * 32, 3, 1, PSEUDONYM, 5, MESSAGE),) * 2, None, test=False, padding=4)
+TOKEN = b"\xfbTOKEN-MARK\xff".ljust(TOKEN_BYTES, b"\0")
+REPORT = Report("ab" * 32, 3, 1, PSEUDONYM, 5, MESSAGE, TOKEN)
+MARKED = Batch((REPORT,) * 2, None, test=False, padding=4)
 
 
 def assert_quiet(error: WireError) -> None:
     """Search all that a log would show of an error, its causes included."""
     shown = "".join(format_exception(error)) + repr(error) + error.place + error.problem
 
-    for secret in (PSEUDONYM, MESSAGE):
+    for secret in (PSEUDONYM, MESSAGE, TOKEN.rstrip(b"\0")):
         assert secret[1:-1].decode() not in shown
         assert secret.hex()[2:-2] not in shown
         assert urlsafe_b64encode(secret).decode()[4:-4] not in shown
 
 
 @both
-@given(place=st.integers(0), value=st.integers(0, 255), cut=st.integers(0, 400))
+@given(place=st.integers(0), value=st.integers(0, 255), cut=st.integers(0, 1200))
 def test_an_error_quotes_no_message_and_no_pseudonym(
     encode: Encode, decode: Decode, place: int, value: int, cut: int
 ) -> None:

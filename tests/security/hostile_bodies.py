@@ -117,7 +117,7 @@ def makers(plain: Sequence[Collection], tokens: Collection) -> dict[str, Callabl
         "unknown series of all widths": lambda: every_width,
         "unknown series, wrong end": lambda: spoilt(every_width + b"\0"),
         "more reports than a body holds": lambda: (
-            unknown(1, 1)[:40] + b"\xf0\0" + unknown(1, 1)[42:-2] * 31
+            unknown(1, 1)[:42] + b"\xf0\0" + unknown(1, 1)[44:-2] * 31
         ),
         "padding": lambda: encode_binary(Batch((one,), padding=MAX_PADDING)),
         "zero bytes": lambda: bytes(MAX_BODY),

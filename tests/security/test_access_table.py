@@ -40,7 +40,7 @@ BROKEN = (
     *("records", "change_records", "service_counts", "report_counts", "new_pseudonyms"),
     *("counters", "close_row"),
 )
-RANDOM = rb'.*name="form_token".*|urn:veilcount:request:[0-9a-f]{32}'
+RANDOM = rb'.*name="form_token".*|"instance": "urn:uuid:[0-9a-f-]{36}"'
 FORM = "application/x-www-form-urlencoded"
 KEY_NAMES = ("key", "token", "Authorization")
 GUARDED = of_kind(Kind.KEY, Kind.DEVICE)

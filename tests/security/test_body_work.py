@@ -23,7 +23,7 @@ from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import open_store
 from veilcount_aggregator.store.sql import intake as sqlite_intake
 from veilcount_aggregator.store.sqlite.store import SqliteStore
-from veilcount_client.delivery.body_packing import pack
+from veilcount_client.delivery.padded_bodies import encode_padded
 from veilcount_shared import Collection
 from veilcount_shared.report import KEYLESS_BODY_PSEUDONYMS, MAX_REPORTS, Batch
 from veilcount_shared.wire import BINARY_TYPE
@@ -51,7 +51,7 @@ class Intake:
         return outcome
 
     def honest(self) -> Body:
-        return BINARY_TYPE, "", pack(Batch((report(self.plain[0]),)))
+        return BINARY_TYPE, "", encode_padded(Batch((report(self.plain[0]),)))
 
 
 @pytest.fixture(scope="module")

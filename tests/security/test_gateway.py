@@ -24,6 +24,7 @@ from veilcount_serving.errors import SettingsError
 from veilcount_shared.oblivious_http import binary_http
 from veilcount_shared.oblivious_http.encapsulation import REQUEST_TYPE, RESPONSE_TYPE, seal_request
 from veilcount_shared.oblivious_http.key_config import KEY_PROBLEM, KeyConfig, decode_configs
+from veilcount_shared.problem_details import TYPE_PREFIX
 from veilcount_shared.report import Batch
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import (
@@ -180,7 +181,7 @@ def test_garbage_within_a_sound_encapsulation_is_refused(gateway: Gateway) -> No
         assert gateway.post(sealed).problem == "bad-request"
     inner = gateway.ask("POST", "/v1/reports", b"VC")
     assert inner.status == 400
-    assert b"urn:veilcount:problem" in inner.content
+    assert TYPE_PREFIX.encode() in inner.content
 
 
 SMUGGLED = (

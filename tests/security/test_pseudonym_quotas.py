@@ -26,7 +26,7 @@ from veilcount_aggregator.settings import (
     MAX_SOURCE_CLASSES,
     Settings,
 )
-from veilcount_client.delivery.body_packing import MOST_IN_BODY
+from veilcount_client.delivery.padded_bodies import MOST_IN_BODY
 from veilcount_serving.errors import SettingsError
 from veilcount_shared.report import KEYLESS_BODY_PSEUDONYMS, MAX_REPORTS, Report
 from veilcount_shared.verdict import Verdict

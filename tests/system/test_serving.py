@@ -246,7 +246,7 @@ def outcome(connection: HTTPConnection) -> list[str]:
     """Return the verdicts of a request, or the problem that it was refused with."""
     answer = json.loads(connection.getresponse().read())
     connection.close()
-    problem = answer.get("type", "").rpartition(":")[2]
+    problem = answer.get("type", "").rpartition("#")[2]
     return [problem] if problem else list(answer["verdicts"])
 
 

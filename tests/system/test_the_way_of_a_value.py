@@ -1,4 +1,4 @@
-"""The whole way, piece by piece: value, randomizer, packed batch, POST, store, estimate.
+"""The whole way, piece by piece: value, randomizer, batch, POST, store, estimate.
 
 Of one question, and of a wrong epsilon; test_demo.py has every kind of question, and whole clients.
 """

@@ -16,7 +16,7 @@ from threading import Lock
 from veilcount_shared import RandomSource
 
 from ..state import QueuedReport
-from .body_packing import Row, row_of
+from .padded_bodies import Row, row_of
 
 FIRST = 5.0
 LONGEST = 3600.0

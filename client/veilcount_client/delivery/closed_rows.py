@@ -21,7 +21,7 @@ from ..state import (
     add_closed_series,
     closed_series,
 )
-from .body_packing import row_of
+from .padded_bodies import row_of
 
 
 @dataclass

@@ -15,11 +15,11 @@ from threading import Lock
 from veilcount_shared import Collection, RandomSource
 from veilcount_shared.collection import Linkage
 from veilcount_shared.errors import TokenError
-from veilcount_shared.tokens import PublicKey, SlotSecret, check_key_list
+from veilcount_shared.tokens import MAX_REQUESTS, PublicKey, SlotSecret, check_key_list
 
 from ..recording.answer_times import is_answering, period_number, tokens_requested_at
 from ..state import ClientState, PersonState
-from .issuer import MOST_AT_ONCE, IssuerUnavailable, SlotsRefused, SlotToSign, TokenIssuer
+from .issuer import IssuerUnavailable, SlotsRefused, SlotToSign, TokenIssuer
 
 _SPENT = (
     "the account had its tokens of some periods before, on another device or in an earlier state:"
@@ -107,8 +107,8 @@ class Issuance:
             return
         listed = self.issuer.keys(collection.fingerprint)
         keys = check_key_list(listed, collection.periods, collection.tokens or "")
-        for first in range(0, len(slots), MOST_AT_ONCE):
-            self._sign(person, collection, keys, slots[first : first + MOST_AT_ONCE])
+        for first in range(0, len(slots), MAX_REQUESTS):
+            self._sign(person, collection, keys, slots[first : first + MAX_REQUESTS])
 
     def _slots(self, person: PersonState, collection: Collection) -> Iterator[SlotSecret]:
         """Yield the person's slots of periods that have not begun, and have no token."""

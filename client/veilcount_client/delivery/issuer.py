@@ -13,7 +13,6 @@ from veilcount_shared.wire import JSON_TYPE, encode_base64
 
 from .transport import OK, HttpTransport
 
-MOST_AT_ONCE = 128  # requests that an issuer takes in one body
 MAX_KEYS = 1 << 20  # bytes of a list of keys: 1,024 of them take 404 kB
 CONFLICT = 409
 

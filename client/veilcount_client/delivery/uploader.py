@@ -23,12 +23,12 @@ from ..state import ClientState, Outbox, QueuedReport
 from ..state.losses import Loss
 from ..state.memory_outbox import Outboxes
 from .backoff import FURTHEST, RowBackoff
-from .body_packing import group_into_bodies, pack
 from .closed_rows import ClosedRows
 from .decisions import Effects, decide, decide_verdicts
 from .delivery_pool import BodiesInFlight, Body, DeliveryPool
 from .issuance import Issuance
 from .loss_reports import LossReport, LossReports
+from .padded_bodies import encode_padded, group_into_bodies
 from .replies import Replies, describe
 from .transport import MAX_SECONDS, Delivered, Outcome, Transport
 
@@ -218,7 +218,9 @@ class Uploader:
         return ready
 
     def _send(self, reports: list[Report]) -> Outcome:
-        outcome = self.transport.send(pack(Batch(tuple(reports), test=self.test)), len(reports))
+        outcome = self.transport.send(
+            encode_padded(Batch(tuple(reports), test=self.test)), len(reports)
+        )
         result = ", ".join(outcome.verdicts) if isinstance(outcome, Delivered) else outcome.why
         self.log(f"{len(reports)} reports: {result}")
         return outcome
@@ -267,7 +269,7 @@ class Uploader:
     # -- losses --------------------------------------------------------------------------------
 
     def _send_loss(self, report: LossReport) -> None:
-        body = pack(Batch(losses=report.losses, test=self.test))
+        body = encode_padded(Batch(losses=report.losses, test=self.test))
         sent = isinstance(self.transport.send(body, 0), Delivered)
         if not self.in_flight.leaving:
             self._losses.finish(report, sent=sent)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from veilcount_shared.errors import VeilcountError
 from veilcount_shared.oblivious_http.key_config import AES_128_GCM, KeyConfig, decode_configs
+from veilcount_shared.problem_details import TYPE_PREFIX
 from veilcount_shared.report import Batch, Losses
 from veilcount_shared.wire import VERSION, encode_binary
 
@@ -41,7 +42,7 @@ def judge_reply(reply: Reply, *, keyed: bool) -> tuple[bool, str]:
         return True, "takes test batches: it is in development mode"
     if problem.get("place") == "test":
         return True, f"speaks version {VERSION}"
-    if str(problem.get("type", "")).endswith("unknown-version"):
+    if problem.get("type") == TYPE_PREFIX + "unknown-version":
         return False, f"does not speak version {VERSION}: bring both to the same release"
     return False, describe(str(reply.status), keyed=keyed)
 

@@ -13,5 +13,6 @@ from .key_list import encode_key as encode_key
 from .key_list import encode_key_list as encode_key_list
 from .key_list import key_list_name as key_list_name
 from .key_list import parse_key as parse_key
+from .slot_token import MAX_REQUESTS as MAX_REQUESTS
 from .slot_token import SlotSecret as SlotSecret
 from .slot_token import signed_message as signed_message

@@ -44,9 +44,8 @@ class BlindedMessage:
     inverse: int
 
 
-def blind(key: PublicKey, message: bytes, randomness: RandomSource) -> BlindedMessage:
+def blind(key: PublicKey, message: bytes, salt: bytes, randomness: RandomSource) -> BlindedMessage:
     """Return the blinded message; the same randomness blinds alike, so it can be asked again."""
-    salt = b"".join(randomness.below(256).to_bytes(1, "big") for _ in range(SALT_BYTES))
     r = _invertible(key.n, randomness)
     return blind_with(key, message, salt, pow(r, -1, key.n))
 

@@ -11,6 +11,4 @@ from .json_codec import json_to_binary as json_to_binary
 from .version import BINARY_TYPE as BINARY_TYPE
 from .version import JSON_TYPE as JSON_TYPE
 from .version import MAX_BODY as MAX_BODY
-from .version import TOKEN_VERSION as TOKEN_VERSION
 from .version import VERSION as VERSION
-from .version import VERSIONS as VERSIONS

@@ -1,11 +1,11 @@
-"""The binary format, which the Python client sends. Big-endian; its length depends on no value.
+"""The binary encoding of a batch. Big-endian; its length depends on no value.
 
   2  "VC"
-  1  version, 1; 2 where reports have tokens
+  1  version, 1
   1  flags: bit 0 a test batch; the others 0
   1  number of series S
-S x  32 fingerprint, 2 width of its messages in bytes; in order of first use; in version 2 also
-     2 width of its tokens, 0 or 256
+S x  32 fingerprint, 2 width of its messages in bytes, 2 width of its tokens, 0 or 256; in order
+     of first use
   1  number of losses, 0 or 1
      32 fingerprint, 1 aged, 1 evicted, 1 corrupt
   2  number of reports R
@@ -21,13 +21,13 @@ from typing import Any
 
 from ..errors import BadField, UnknownVersion, WireError, WrongLength
 from ..report import MAX_REPORTS, Batch, Losses, Report
-from .version import TOKEN_VERSION, VERSION, check_count, check_size, check_tokens, check_version
+from .version import VERSION, check_count, check_size, check_version
 
 MAGIC = b"VC"
 TEST = 1
 
 _HEAD = Struct(">2sB")
-_SERIES = {VERSION: Struct(">32sH"), TOKEN_VERSION: Struct(">32sHH")}
+_SERIES = Struct(">32sHH")
 _LOSSES = Struct(">32sBBB")
 _REPORT = Struct(">B16sHHB")
 _SHORT = Struct(">H")
@@ -37,18 +37,14 @@ _BYTE = Struct(">B")
 def encode_binary(batch: Batch) -> bytes:
     """Return the binary body of a batch."""
     series = batch.series()
-    version = TOKEN_VERSION if batch.has_tokens else VERSION
     number = {fingerprint: place for place, fingerprint in enumerate(series)}
     losses = [] if batch.losses is None else [batch.losses]
     return b"".join(
         [
-            _HEAD.pack(MAGIC, version),
+            _HEAD.pack(MAGIC, VERSION),
             _BYTE.pack(TEST * batch.test),
             _BYTE.pack(len(series)),
-            *(
-                _SERIES[version].pack(bytes.fromhex(name), *widths[:version])
-                for name, widths in series.items()
-            ),
+            *(_SERIES.pack(bytes.fromhex(name), *widths) for name, widths in series.items()),
             _BYTE.pack(len(losses)),
             *(
                 _LOSSES.pack(bytes.fromhex(lost.fingerprint), lost.aged, lost.evicted, lost.corrupt)
@@ -83,16 +79,16 @@ def decode_binary(body: bytes, most: int = MAX_REPORTS) -> Batch:
     magic, version = reader.take(_HEAD, "head")
     if magic != MAGIC:
         raise UnknownVersion("head", "not a binary batch: one begins with the letters VC")
-    version = check_version(version)
+    check_version(version)
     flags = reader.number(_BYTE, "flags")
     if flags & ~TEST:
         raise BadField("flags", "bit 0 is the only one")
-    series = _read_series(reader, version)
+    series = _read_series(reader)
     losses = _read_losses(reader)
     reports = _read_reports(reader, series, most)
     padding = _read_padding(reader)
     reader.end()
-    return check_tokens(version, Batch(reports, losses, bool(flags & TEST), padding))
+    return Batch(reports, losses, bool(flags & TEST), padding)
 
 
 class _Reader:
@@ -122,11 +118,11 @@ class _Reader:
             raise WrongLength("body", f"{len(self._body) - self._place} bytes follow its end")
 
 
-def _read_series(reader: _Reader, version: int) -> list[tuple[str, int, int]]:
+def _read_series(reader: _Reader) -> list[tuple[str, int, int]]:
     series = []
     for place in range(reader.number(_BYTE, "series")):
-        name, width, *token = reader.take(_SERIES[version], f"series[{place}]")
-        series.append((name.hex(), width, *(token or [0])))
+        name, width, token = reader.take(_SERIES, f"series[{place}]")
+        series.append((name.hex(), width, token))
     if len({name for name, *_ in series}) != len(series):
         raise BadField("series", "a fingerprint is listed twice")
     return series

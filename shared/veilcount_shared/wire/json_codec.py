@@ -17,11 +17,11 @@ from ..errors import BadField, WireError, WrongLength
 from ..report import Batch, Losses, Report
 from ..verdict import Verdict
 from .binary import encode_binary
-from .version import TOKEN_VERSION, VERSION, check_count, check_size, check_tokens, check_version
+from .version import VERSION, check_count, check_size, check_version
 
 _BATCH_KEYS = {"version", "test", "losses", "reports", "padding"}
 _BATCH_NEEDED = {"version", "reports"}
-_TOKEN = "token"  # noqa: S105 - of a report: only in version 2, and only where it has one
+_TOKEN = "token"  # noqa: S105 - the key of a report that has one
 _REPORT = {key: kind for key, kind in get_type_hints(Report).items() if key != _TOKEN}
 _LOSSES = get_type_hints(Losses)
 _VERDICTS = frozenset(Verdict)
@@ -40,7 +40,7 @@ def encode_json(batch: Batch) -> bytes:
     losses = batch.losses
     return _dump(
         {
-            "version": TOKEN_VERSION if batch.has_tokens else VERSION,
+            "version": VERSION,
             "test": batch.test,
             "losses": losses and _write(losses, sorted(_LOSSES)),
             "reports": [_write(report, _keys_of(report)) for report in batch.reports],
@@ -52,7 +52,7 @@ def encode_json(batch: Batch) -> bytes:
 def decode_json(body: bytes) -> Batch:
     """Return the batch of a JSON body; raise WireError with the place if it is invalid."""
     fields = _expect("body", _load(body), dict)
-    version = check_version(fields.get("version"))  # first: another version has other keys
+    check_version(fields.get("version"))  # first: another version has other keys
     _check_keys("body", fields, _BATCH_KEYS, _BATCH_NEEDED)
     reports = _expect("reports", fields["reports"], list)
     check_count(len(reports))
@@ -61,15 +61,12 @@ def decode_json(body: bytes) -> Batch:
     if padding.strip("0"):
         raise BadField("padding", "only the digit 0")
     losses = fields.get("losses")
-    batch = Batch(
-        tuple(
-            _report(f"reports[{place}]", report, version) for place, report in enumerate(reports)
-        ),
+    return Batch(
+        tuple(_report(f"reports[{place}]", report) for place, report in enumerate(reports)),
         None if losses is None else Losses(**_fields("losses", losses, _LOSSES)),
         test,
         len(padding),
     )
-    return check_tokens(version, batch)
 
 
 def json_to_binary(body: bytes) -> bytes:
@@ -165,8 +162,8 @@ def _keys_of(report: Report) -> list[str]:
     return [*_REPORT, _TOKEN] if report.token else list(_REPORT)
 
 
-def _report(place: str, value: object, version: int) -> Report:
-    has_token = version == TOKEN_VERSION and isinstance(value, dict) and _TOKEN in value
+def _report(place: str, value: object) -> Report:
+    has_token = isinstance(value, dict) and _TOKEN in value
     fields = _fields(place, value, _REPORT | {_TOKEN: bytes} if has_token else _REPORT)
     if has_token and not fields[_TOKEN]:
         raise WrongLength(f"{place}.{_TOKEN}", "it is empty: leave it out")

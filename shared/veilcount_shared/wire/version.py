@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-from ..errors import BadField, UnknownVersion, WrongLength
-from ..report import MAX_REPORTS, Batch
+from ..errors import UnknownVersion, WrongLength
+from ..report import MAX_REPORTS
 
 VERSION = 1
-TOKEN_VERSION = 2  # of a batch whose reports have tokens
-VERSIONS = (VERSION, TOKEN_VERSION)
 BINARY_TYPE = "application/vnd.veilcount.batch"
 JSON_TYPE = "application/json"
 MAX_BODY = 11 << 16  # as a client pads 500 reports, the widest of all series, with tokens
 
 
-def check_version(version: object) -> int:
-    """Return the version; refuse another one before anything else is looked at."""
-    if type(version) is not int or version not in VERSIONS:
-        supported = " and ".join(map(str, VERSIONS))
-        raise UnknownVersion("version", f"this aggregator supports versions {supported}")
-    return version
-
-
-def check_tokens(version: int, batch: Batch) -> Batch:
-    """Refuse version 2 without a token: every batch has one version."""
-    if version == TOKEN_VERSION and not batch.has_tokens:
-        raise BadField("version", f"version {TOKEN_VERSION} is for reports that have tokens")
-    return batch
+def check_version(version: object) -> None:
+    """Refuse another version before anything else is looked at."""
+    if type(version) is not int or version != VERSION:
+        raise UnknownVersion("version", f"this aggregator supports version {VERSION}")
 
 
 def check_size(body: bytes) -> None:

@@ -24,10 +24,10 @@ from veilcount_aggregator.intake.decode import (
     decode,
     decode_body,
 )
-from veilcount_aggregator.intake.decode.binary_fast import decode_packed_fast
+from veilcount_aggregator.intake.decode.binary_fast import decode_binary_fast
 from veilcount_aggregator.intake.decode.columns import columns_from_reports
 from veilcount_aggregator.intake.decode.decode import EXPLAINED_REPORTS
-from veilcount_client.delivery.body_packing import MOST_IN_BODY, pack
+from veilcount_client.delivery.padded_bodies import MOST_IN_BODY, encode_padded
 from veilcount_shared.errors import WireError, WrongLength
 from veilcount_shared.report import (
     MAX_MESSAGE,
@@ -48,9 +48,10 @@ from veilcount_shared.wire import (
 )
 
 from ...call_count import count_calls
-from ...properties.test_wire import BAD, GOOD, Vector, body_of, text
+from ...properties.test_wire import BAD, GOOD, body_of
 from ...security.hostile_bodies import WIDE_REPORTS, unknown
 from ...strategies import batches
+from ...vectors.wire_bodies import Vector
 
 INT64 = np.dtype(np.int64)
 REPORT = Report("ab" * 32, 65535, 31, bytes(range(16)), 1023, b"\xff" * MAX_MESSAGE)
@@ -93,7 +94,7 @@ def of_batch(batch: Batch) -> object:
 
 @pytest.mark.parametrize("vector", GOOD.values(), ids=GOOD)
 def test_every_good_vector_is_read_alike(vector: Vector) -> None:
-    body = bytes.fromhex(text(vector["packed"]))
+    body = body_of(vector)
 
     assert decoded(body) == of_batch(decode_binary(body))
 
@@ -109,7 +110,7 @@ def test_every_batch_is_read_alike(batch: Batch) -> None:
     body = encode_binary(batch)
 
     assert decoded(body) == of_batch(batch)
-    assert (decode_packed_fast(body) is not None) == bool(batch.reports)
+    assert (decode_binary_fast(body) is not None) == bool(batch.reports)
 
 
 def mutated(random_: random.Random, raw: bytes) -> bytes:
@@ -170,7 +171,7 @@ def test_the_largest_batch_is_read_quickly() -> None:
     The columns are numbers that the intake can add: 64 bits wide and with a sign.
     """
     raw = encode_binary(Batch((REPORT,) * WIDE_REPORTS))
-    quick = decode_packed_fast(raw)
+    quick = decode_binary_fast(raw)
 
     assert quick is not None
     assert columns(quick) == of_batch(decode_binary(raw))
@@ -185,7 +186,7 @@ def test_no_body_of_a_client_exceeds_the_limit_and_one_reaches_it() -> None:
     every_series = [replace(widest, fingerprint=f"{place:064x}") for place in range(MAX_SERIES)]
     batch = Batch(tuple(islice(cycle(every_series), MOST_IN_BODY)))
 
-    assert len(pack(batch)) == MAX_BODY
+    assert len(encode_padded(batch)) == MAX_BODY
 
 
 def test_255_series_of_three_widths_are_read_alike() -> None:
@@ -235,7 +236,7 @@ HOSTILE = {
     "zero bytes": bytes(MAX_BODY),
     "no batch": b"\xff" * MAX_BODY,
     "one report, then zero bytes": encode_binary(Batch((REPORT,))).ljust(MAX_BODY, b"\0"),
-    "65535 reports": SERIES[:5] + bytes(40) + b"\xff\xff" + bytes(MAX_BODY - 47),
+    "65535 reports": REPORTS[:42] + b"\xff\xff" + bytes(MAX_BODY - 44),
     "many reports, one byte too many": REPORTS + b"\0",
     "many reports, one byte too few": REPORTS[:-1],
     "many reports, the last one bad": REPORTS[: -3 - MAX_MESSAGE] + b"\xff" * MAX_MESSAGE,

@@ -30,6 +30,7 @@ from veilcount_aggregator.server.analysis_pool.supervisor import AnalysisPool
 from veilcount_aggregator.web.api.json_io import problem_response
 from veilcount_aggregator.web.api.problems import problem_from_error
 from veilcount_aggregator.web.api.request_metrics import COMPUTING
+from veilcount_shared.problem_details import TYPE_PREFIX
 
 from ...processes import family
 from ...system.server import wait_until
@@ -198,7 +199,7 @@ def test_a_worker_waits_for_a_bounded_number_of_responses() -> None:
 
     assert (refused.status_code, refused.headers["Retry-After"]) == (503, "2")
     assert refused.json is not None
-    assert refused.json["type"] == "urn:veilcount:problem:busy"
+    assert refused.json["type"] == TYPE_PREFIX + "busy"
     assert reasons == [BUSY]
     assert light.get_data() == b"light"
     assert codes <= {200, 503}

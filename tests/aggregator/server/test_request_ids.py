@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import io
 import json
-import secrets
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
+from uuid import UUID, uuid4
 
 import pytest
 
 from veilcount_aggregator.errors import StoreUnavailable
 from veilcount_aggregator.web.api.reports import ReportsEndpoint
+from veilcount_serving import request_ids
 from veilcount_serving.request_ids import ENVIRON_NAME, RequestIds
 from veilcount_serving.structured_logging import configure_logging, log_event
 from veilcount_shared.report import Batch
@@ -23,7 +24,7 @@ from ..web.api.deployment_fixtures import FILE, Deployment, Response, deployment
 from ..web.dashboard.page_fixtures import logged_in
 from .test_relayed import Worker
 
-CHOSEN = "0123456789abcdef" * 2
+CHOSEN = "01234567-89ab-4def-8123-456789abcdef"
 PATHS = (
     ("POST", "/v1/reports"),
     ("POST", "/v1/ohttp"),
@@ -61,7 +62,7 @@ def refused(made: Deployment, method: str, path: str, sent: str = CHOSEN) -> str
 def name_of(reply: Response) -> str:
     assert reply.problem
     prefix, _, name = reply.json["instance"].rpartition(":")
-    assert prefix == "urn:veilcount:request"
+    assert prefix == "urn:uuid"
     return str(name)
 
 
@@ -88,7 +89,7 @@ def test_a_device_cannot_choose_the_id_of_its_request(
 
     assert (CHOSEN in names) is chosen
     assert (len({*names}) == 3) is not chosen
-    assert all(len(name) == 32 and set(name) <= set("0123456789abcdef") for name in names)
+    assert all(name == CHOSEN or UUID(name).version == 4 for name in names)
 
 
 @pytest.mark.parametrize(("method", "path"), PATHS)
@@ -98,7 +99,9 @@ def test_the_id_is_the_proxys_where_the_operator_says_so(
     assert refused(proxied, method, path) == CHOSEN
 
 
-@pytest.mark.parametrize("sent", ["", "7", CHOSEN.upper(), CHOSEN + "0", 'a" ' + CHOSEN, "é" * 32])
+@pytest.mark.parametrize(
+    "sent", ["", "7", CHOSEN.upper(), CHOSEN + "0", 'a" ' + CHOSEN, "é" * 36, UUID(CHOSEN).hex]
+)
 def test_what_is_no_id_of_the_proxy_is_not_taken(proxied: Deployment, sent: str) -> None:
     assert refused(proxied, "POST", "/v1/reports", sent) != sent
 
@@ -150,7 +153,7 @@ def test_an_accepted_report_has_no_id_and_leaves_no_line(
 ) -> None:
     """In any way that it comes, whatever id the proxy gives."""
     worker = Worker(proxied)
-    with planted, patch.object(secrets, "token_hex", wraps=secrets.token_hex) as drawn:
+    with planted, patch.object(request_ids, "uuid4", wraps=uuid4) as drawn:
         over_wsgi = proxied.send(Batch((proxied.report("alone"),)), environ={ENVIRON_NAME: CHOSEN})
         on_loop = worker.run(lambda: worker.direct(worker.body()))
         relayed = worker.run(lambda: worker.relayed(worker.body()))
@@ -168,4 +171,4 @@ def test_no_id_is_stored(proxied: Deployment, tmp_path: Path) -> None:
     written = b"".join(file.read_bytes() for file in tmp_path.iterdir() if file.is_file())
 
     assert CHOSEN.encode() not in written
-    assert bytes.fromhex(CHOSEN) not in written
+    assert UUID(CHOSEN).bytes not in written

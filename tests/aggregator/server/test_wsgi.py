@@ -12,7 +12,7 @@ from werkzeug.test import Client
 
 from veilcount_aggregator.server.wsgi import LazyApplication
 from veilcount_aggregator.store import open_store
-from veilcount_shared.problem_details import RETRY_SECONDS
+from veilcount_shared.problem_details import RETRY_SECONDS, TYPE_PREFIX
 
 from ...system.server import slow_commits
 from ..aggregator_fixtures import SteppedClock
@@ -59,7 +59,7 @@ def test_while_it_cannot_be_opened_it_asks_to_come_back_and_then_it_serves(
     then = Client(worker).get("/readyz")
 
     assert (first.status_code, first.headers["Retry-After"]) == (503, str(RETRY_SECONDS))
-    assert json.loads(first.get_data())["type"] == "urn:veilcount:problem:unavailable"
+    assert json.loads(first.get_data())["type"] == TYPE_PREFIX + "unavailable"
     assert url not in first.text
     assert (too_early.status_code, then.status_code) == (503, 200)
     assert (too_early.json["ready"], too_early.json["why"]) == (  # type: ignore[index] # JSON

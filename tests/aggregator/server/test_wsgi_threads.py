@@ -16,7 +16,7 @@ from veilcount_aggregator.web.api.reports import PATH
 from veilcount_serving import wsgi_threads
 from veilcount_serving.structured_logging import FaultLog
 from veilcount_serving.wsgi_threads import FIRST_BYTES, IN_MEMORY, WsgiThreads
-from veilcount_shared.problem_details import PROBLEM_TYPE
+from veilcount_shared.problem_details import PROBLEM_TYPE, TYPE_PREFIX
 
 NEVER = None  # a piece of a body that does not come
 SCOPE = SimpleNamespace(
@@ -140,7 +140,7 @@ def test_of_a_response_that_breaks_off_nothing_is_sent() -> None:
     answer = ask(breaks)
 
     assert (answer.status, answer.headers["Retry-After"]) == (500, "2")
-    assert b"urn:veilcount:problem:failed" in answer.body
+    assert f"{TYPE_PREFIX}failed".encode() in answer.body
     assert b"secret" not in answer.body
 
 

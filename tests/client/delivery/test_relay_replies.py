@@ -17,6 +17,7 @@ from veilcount_client.delivery.relay import RelayTransport
 from veilcount_client.delivery.transport import MAX_SECONDS, Later
 from veilcount_shared.oblivious_http.encapsulation import RESPONSE_TYPE
 from veilcount_shared.oblivious_http.key_config import KEY_PROBLEM, KeyConfig
+from veilcount_shared.problem_details import TYPE_PREFIX
 
 from ..device_fixtures import Device, at, one_collection
 from .server_fixtures import answering, serving
@@ -35,8 +36,8 @@ REPLIES = [
     (400, PROBLEM, NAMED[:-1], "NoGatewayReply"),
     (400, PROBLEM, f'["{KEY_PROBLEM}"]', "NoGatewayReply"),
     (400, PROBLEM, f'{{"type": "about:blank", "detail": "{KEY_PROBLEM}"}}', "NoGatewayReply"),
-    (400, PROBLEM, '{"type": "urn:veilcount:problem:bad-request"}', "NoGatewayReply"),
-    (422, PROBLEM, '{"type": "urn:veilcount:problem:bad-field"}', "NoGatewayReply"),
+    (400, PROBLEM, f'{{"type": "{TYPE_PREFIX}bad-request"}}', "NoGatewayReply"),
+    (422, PROBLEM, f'{{"type": "{TYPE_PREFIX}bad-field"}}', "NoGatewayReply"),
     (413, PROBLEM, "{}", "NoGatewayReply"),
     (200, RESPONSE_TYPE, "no encapsulated response at all, if long enough", "NoGatewayReply"),
     (200, RESPONSE_TYPE, "", "NoGatewayReply"),

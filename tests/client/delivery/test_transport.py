@@ -10,7 +10,7 @@ import pytest
 
 from veilcount_client.delivery import transport
 from veilcount_client.delivery.backoff import retry_after
-from veilcount_client.delivery.body_packing import SIZES, pack
+from veilcount_client.delivery.padded_bodies import SIZES, encode_padded
 from veilcount_client.delivery.transport import (
     Delivered,
     HttpTransport,
@@ -236,6 +236,6 @@ def test_a_key_is_the_apps_and_nothing_else_is_added(
 @pytest.mark.parametrize("reports", [1, 2, 20, 100, 500])
 def test_bodies_have_one_of_a_few_lengths(reports: int) -> None:
     """Padding hides how many reports a body holds, up to a few steps."""
-    body = pack(Batch((REPORT,) * reports))
+    body = encode_padded(Batch((REPORT,) * reports))
 
     assert len(body) in SIZES

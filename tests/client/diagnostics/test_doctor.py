@@ -21,6 +21,7 @@ from veilcount_client.diagnostics.state_checks import check_state
 from veilcount_client.settings import ClientSettings, read_settings
 from veilcount_client.testing import RecordingTransport, SettableClock
 from veilcount_shared import parse_collections
+from veilcount_shared.problem_details import TYPE_PREFIX
 
 from ...aggregator.operate.cli.server_fixtures import listening
 from ...aggregator.web.api.deployment_fixtures import deployment
@@ -270,7 +271,7 @@ PROBLEM = "application/problem+json"
         (401, "text/plain", "", "VEILCOUNT_KEY"),
         (404, "text/html", "<html>", "no aggregator"),
         (503, "text/plain", "", "busy or down"),
-        (400, PROBLEM, '{"type": "urn:veilcount:problem:unknown-version"}', "same release"),
+        (400, PROBLEM, f'{{"type": "{TYPE_PREFIX}unknown-version"}}', "same release"),
         (400, PROBLEM, "not JSON", "proxy"),
         (400, PROBLEM, "[]", "proxy"),
         (200, "application/json", '{"verdicts": []}', "development"),

@@ -18,7 +18,7 @@ from unittest.mock import patch
 
 from veilcount_aggregator.records.gateway_keys import GatewayKey
 from veilcount_aggregator.web.api import gateway as gateway_module
-from veilcount_client.delivery import body_packing, uploader
+from veilcount_client.delivery import padded_bodies, uploader
 from veilcount_client.delivery import relay as relay_module
 from veilcount_client.delivery.relay import RelayTransport
 from veilcount_client.delivery.transport import Delivered, Later, Outcome, Reply
@@ -196,10 +196,13 @@ def wsgi_reply(
 def no_padding() -> Iterator[None]:
     """Wrong: neither a body nor what is encapsulated is padded."""
 
-    def pack(batch: Batch) -> bytes:
+    def encode_padded(batch: Batch) -> bytes:
         return encode_binary(batch)
 
-    with patch.object(uploader, "pack", pack), patch.object(relay_module, "SIZE", 1):
+    with (
+        patch.object(uploader, "encode_padded", encode_padded),
+        patch.object(relay_module, "SIZE", 1),
+    ):
         yield
 
 
@@ -261,4 +264,4 @@ def own_header() -> Iterator[None]:
 
 
 _INSTALLS = count()
-assert body_packing.SIZES[0] < relay_module.SIZE  # a body of one report fits one request
+assert padded_bodies.SIZES[0] < relay_module.SIZE  # a body of one report fits one request

@@ -296,10 +296,10 @@ def revealing_length() -> Iterator[None]:
     """Wrong: the length of a body depends on the device, as that of a name or a version would."""
     length = next(LENGTHS)
 
-    def pack(batch: Batch) -> bytes:
+    def encode_padded(batch: Batch) -> bytes:
         return encode_binary(replace(batch, padding=length))
 
-    with patch.object(uploader, "pack", pack):
+    with patch.object(uploader, "encode_padded", encode_padded):
         yield
 
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from veilcount_client.delivery.body_packing import SIZES
+from veilcount_client.delivery.padded_bodies import SIZES
 from veilcount_client.recording import recorder
 from veilcount_client.state import DrawOutcome, ReportDraw, StateError
 from veilcount_client.state.losses import Loss

@@ -186,10 +186,10 @@ def test_both_logs_join_nothing(memory: Path, wire: type[Wire]) -> None:
 def one_blinding() -> Iterator[None]:
     """Wrong: all slots of a person are blinded by one small number of their own."""
 
-    def source(slot: SlotSecret, purpose: str) -> Any:
+    def source(slot: SlotSecret) -> Any:
         return _Small(slot.secret)
 
-    with patch.object(SlotSecret, "_source", source):
+    with patch.object(SlotSecret, "_blinding_source", source):
         yield
 
 
@@ -200,8 +200,6 @@ class _Small(SecretRandomSource):
         super().__init__(secret, "one blinding")
 
     def below(self, n: int) -> int:
-        if n <= 1 << 64:  # the salt
-            return super().below(n)
         return SecretRandomSource(self._secret, "one blinding").word()
 
 

@@ -88,6 +88,16 @@ def test_all_tokens_are_requested_once_at_an_instant_that_was_drawn(tmp_path: Pa
     assert periods == tuple(range(1, DAYS))
 
 
+def test_more_tokens_than_one_request_may_ask_for_come_by_several(tmp_path: Path) -> None:
+    days: dict[str, Any] = {"until": "2026-12-04", "answers": 2}
+    device = TokenDevice(tmp_path, unit="event", per_day=70, epsilon=0.25, **days)
+    device.issuer.per_period = 70
+    device.run_until(at(1))
+
+    assert [len(periods) for _, _, periods in device.issuer.log] == [128, 12]
+    assert len(set(device.issuer.blinded)) == 140
+
+
 def test_who_consents_before_the_campaign_gives_all_answers(tmp_path: Path) -> None:
     """Tokens are fetched within a day; each period but one may then be drawn."""
     device = TokenDevice(tmp_path, clock=clock_at(at(-3, 1)))

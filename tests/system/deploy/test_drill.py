@@ -53,7 +53,7 @@ def released(server: Server, key: str, epsilon: str) -> requests.Response:
 
 
 def refusal(reply: requests.Response) -> str:
-    return str(reply.json()["type"]).rpartition(":")[2]
+    return str(reply.json()["type"]).rpartition("#")[2]
 
 
 @contextmanager

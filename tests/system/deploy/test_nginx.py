@@ -6,12 +6,12 @@ Only the seconds that a body may stop for are fewer, where one stops.
 from __future__ import annotations
 
 import json
-import re
 import socket
 import ssl
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 import requests
@@ -43,7 +43,7 @@ REVEALING = {
     "Traceparent": "00-7-7-01",
     "DNT": "1",
     "X-Veilcount-Source-Class": "a quota of my own",
-    "X-Veilcount-Request-Id": "0123456789abcdef" * 2,
+    "X-Veilcount-Request-Id": "01234567-89ab-4def-8123-456789abcdef",
 }
 
 
@@ -113,7 +113,7 @@ def test_each_request_has_a_new_id(proxy: Nginx, echo: RecordingUpstream, path: 
     ids = {headers["x-veilcount-request-id"] for headers in echo.headers[-3:]}
 
     assert len(ids - {REVEALING["X-Veilcount-Request-Id"]}) == 3
-    assert all(re.fullmatch("[0-9a-f]{32}", request) for request in ids)
+    assert all(str(UUID(request)) == request and UUID(request).version == 4 for request in ids)
 
 
 def test_what_drips_is_cut_before_the_server(impatient: Nginx, echo: RecordingUpstream) -> None:

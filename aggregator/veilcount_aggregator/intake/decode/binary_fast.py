@@ -1,4 +1,4 @@
-"""Packed bodies as columns: what is surely right, in a few steps of numpy.
+"""Binary bodies as columns: what is surely right, in a few steps of numpy.
 
 Whatever is not surely right is None here, and `veilcount_shared` says what it is: a batch that is
 read another way, or an error with its place. So there is one truth about what is refused.
@@ -17,15 +17,17 @@ from numpy.typing import NDArray
 
 from veilcount_shared.collection.validation import MAX_CELLS, MAX_SLOTS
 from veilcount_shared.report import MAX_MESSAGE, MAX_REPORTS, PSEUDONYM_BYTES, TOKEN_BYTES
-from veilcount_shared.wire import TOKEN_VERSION, VERSION
+from veilcount_shared.wire import VERSION
 
 from .columns import DecodedBody, ReportColumns
 
 _LETTERS = b"VC"
 _HEAD = Struct(">2sBBB")  # those, the version, the flags, the number of series
-_SERIES = {VERSION: Struct(">32sH"), TOKEN_VERSION: Struct(">32sHH")}
+_SERIES = Struct(">32sHH")  # the fingerprint, the widths of its messages and tokens
 _REPORTS = Struct(">BH")  # the number of losses, the number of reports
-_TOKENS = {VERSION: (0,), TOKEN_VERSION: (0, TOKEN_BYTES)}  # the widths of a token
+_TOKEN_WIDTHS = {0, TOKEN_BYTES}
+#: bytes that precede the reports of a body, if it has one series
+PREFIX_BYTES = _HEAD.size + _SERIES.size + _REPORTS.size
 _REPORT = 22  # bytes of a report before its message
 _PADDING = 2
 _ZEROS = bytes(1 << 16)
@@ -37,7 +39,7 @@ Places = NDArray[np.intp]
 class _Series(NamedTuple):
     name: bytes
     width: int
-    token: int = 0
+    token: int
 
     @property
     def size(self) -> int:
@@ -59,25 +61,19 @@ def _parse_head(body: bytes) -> _Head | None:
     if len(body) < _HEAD.size:
         return None
     letters, version, flags, count = _HEAD.unpack_from(body)
-    if letters != _LETTERS or version not in _SERIES or flags > 1 or not count:
+    if letters != _LETTERS or version != VERSION or flags > 1 or not count:
         return None
-    losses_at = _HEAD.size + count * _SERIES[version].size
+    losses_at = _HEAD.size + count * _SERIES.size
     if len(body) < losses_at + _REPORTS.size:
         return None
-    series = [_Series(*row) for row in _SERIES[version].iter_unpack(body[_HEAD.size : losses_at])]
+    series = [_Series(*row) for row in _SERIES.iter_unpack(body[_HEAD.size : losses_at])]
     losses, reports = _REPORTS.unpack_from(body, losses_at)
-    if losses or not 1 <= reports <= MAX_REPORTS or not _sound(series, version):
+    if losses or not 1 <= reports <= MAX_REPORTS or not _sound(series):
         return None
     return _Head(flags == 1, series, reports, losses_at + _REPORTS.size)
 
 
-def prefix_size(body: bytes) -> int:
-    """Return how many bytes precede the reports of a body, if it has one series."""
-    series = _SERIES.get(body[2] if len(body) > 2 else VERSION, _SERIES[VERSION])  # noqa: PLR2004 - behind the letters
-    return _HEAD.size + series.size + _REPORTS.size
-
-
-def decode_packed_fast(body: bytes) -> DecodedBody | None:
+def decode_binary_fast(body: bytes) -> DecodedBody | None:
     """Return the body if it is surely right and has reports."""
     head = _parse_head(body)
     if head is None:
@@ -110,18 +106,14 @@ def decode_alike(bodies: Sequence[bytes]) -> DecodedBody | None:
     return DecodedBody(len(rows), (whole,), test=head.test)
 
 
-def _sound(series: Sequence[_Series], version: int) -> bool:
+def _sound(series: Sequence[_Series]) -> bool:
     """Whether all widths are possible, and no series stands there twice."""
-    widths, tokens = (
-        [one_series.width for one_series in series],
-        {one_series.token for one_series in series},
-    )
+    names, widths, tokens = zip(*series, strict=True)
     return (
         min(widths) >= 1
         and max(widths) <= MAX_MESSAGE
-        and tokens.issubset(_TOKENS[version])
-        and any(tokens) == (version == TOKEN_VERSION)
-        and len({one_series.name for one_series in series}) == len(series)
+        and _TOKEN_WIDTHS.issuperset(tokens)
+        and len(set(names)) == len(series)
     )
 
 
@@ -138,7 +130,7 @@ def _all_columns(body: bytes, head: _Head) -> tuple[ReportColumns, ...] | None:
     if not _within(rows) or not _is_numbered(rows["series"], len(head.series)):
         return None
     order = np.argsort(rows["series"], kind="stable")
-    whole, starts = _columns(_Series(b"", 0), order, rows[order]), offsets[order] + _REPORT
+    whole, starts = _columns(_Series(b"", 0, 0), order, rows[order]), offsets[order] + _REPORT
     parts = [
         slice(*bound) for bound in pairwise([0, *np.bincount(rows["series"]).cumsum().tolist()])
     ]

@@ -11,7 +11,7 @@ from veilcount_shared.errors import WireError, WrongLength
 from veilcount_shared.report import Batch
 from veilcount_shared.wire import BINARY_TYPE, MAX_BODY, decode_binary
 
-from .binary_fast import decode_packed_fast
+from .binary_fast import decode_binary_fast
 from .columns import DecodedBody, columns_from_reports
 
 #: reports of a body among which an invalid one is searched for
@@ -37,7 +37,7 @@ def decode_body(content_type: str, encoding: str, raw: bytes) -> DecodedBody:
         raise UnsupportedBody("Content-Encoding", why)
     if len(raw) > MAX_BODY:
         raise too_large()
-    return decode_packed_fast(raw) or _from_batch(decode_binary(raw, EXPLAINED_REPORTS))
+    return decode_binary_fast(raw) or _from_batch(decode_binary(raw, EXPLAINED_REPORTS))
 
 
 def _from_batch(batch: Batch) -> DecodedBody:

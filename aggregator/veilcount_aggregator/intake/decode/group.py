@@ -18,7 +18,7 @@ from veilcount_shared.errors import BadField, WireError
 from veilcount_shared.report import Losses
 from veilcount_shared.wire import BINARY_TYPE, MAX_BODY
 
-from .binary_fast import decode_alike, prefix_size
+from .binary_fast import PREFIX_BYTES, decode_alike
 from .columns import DecodedBody, ReportColumns
 from .decode import decode_body
 
@@ -112,7 +112,7 @@ def _kind(body: RequestBody) -> Kind:
     """Return what bodies have in common that can be decoded as one."""
     if body.content_type != BINARY_TYPE or body.encoding or len(body.raw) > MAX_BODY:
         return 0, ONE_BY_ONE
-    return len(body.raw), body.raw[: prefix_size(body.raw)]
+    return len(body.raw), body.raw[:PREFIX_BYTES]
 
 
 def _decode_alike(kind: bytes, places: list[int], bodies: Sequence[RequestBody]) -> _Part | None:
@@ -120,10 +120,10 @@ def _decode_alike(kind: bytes, places: list[int], bodies: Sequence[RequestBody])
     if kind == ONE_BY_ONE:
         return None
     raws = [bodies[place].raw for place in places]
-    packed = decode_alike(raws)
-    if packed is None:
+    decoded = decode_alike(raws)
+    if decoded is None:
         return None
-    return _Part(places, [packed.reports // len(raws)] * len(raws), packed)
+    return _Part(places, [decoded.reports // len(raws)] * len(raws), decoded)
 
 
 def _placed(part: _Part, starts: NDArray[np.intp]) -> Iterator[ReportColumns]:

@@ -12,8 +12,10 @@ from typing import Annotated
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from veilcount_analysis.text.privacy_guarantees import PrivacyFigures
+from veilcount_serving.request_ids import UUID
 from veilcount_shared.collection import Adjacency, Held, Linkage, Model, Presence
 from veilcount_shared.periods import Unit
+from veilcount_shared.problem_details import INSTANCE_PREFIX, TYPE_PREFIX
 from veilcount_shared.verdict import Verdict
 
 from ...queries.api_types import Count, Counts, Decimal
@@ -33,13 +35,13 @@ class Verdicts(Struct):
 class ProblemDocument(Struct):
     """A problem document (RFC 9457)."""
 
-    type: Annotated[str, Meta(extra_json_schema={"pattern": "^urn:veilcount:problem:|#ohttp-key$"})]
+    type: Annotated[str, Meta(extra_json_schema={"pattern": f"^{TYPE_PREFIX}|#ohttp-key$"})]
     title: str
     status: Annotated[int, Meta(ge=400, le=599)]
     detail: str
     place: str | UnsetType = UNSET
     instance: (
-        Annotated[str, Meta(extra_json_schema={"pattern": "^urn:veilcount:request:[0-9a-f]{32}$"})]
+        Annotated[str, Meta(extra_json_schema={"pattern": f"^{INSTANCE_PREFIX}{UUID}$"})]
         | UnsetType
     ) = UNSET
     requested: Decimal | UnsetType = UNSET

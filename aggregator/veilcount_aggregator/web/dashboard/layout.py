@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 
 from flask import Blueprint, Response, g, request, url_for
 
+from veilcount_serving.response_headers import IMMUTABLE
 from veilcount_shared.problem_details import Problem
 
 from ...intake.live_reports import LiveReports
@@ -28,7 +29,6 @@ from . import formatting
 from .browser_sessions import BrowserSessions
 from .pages import NAME, Context, Page, View, render, see_other, served_pages
 
-IMMUTABLE = "public, max-age=31536000, immutable"
 MAX_PUBLIC_FORM = 16 << 10  # of a form without a log-in: a key, a link, where one wanted to go
 
 

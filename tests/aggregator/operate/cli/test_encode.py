@@ -53,4 +53,4 @@ def test_what_is_no_batch_is_refused_with_its_place_however_many_reports_it_has(
 
     assert (decoded.code, encoded.code) == (2, 2)
     assert decoded.err.startswith("veilcount: reports[499].message: the body ends at byte ")
-    assert encoded.err.startswith("veilcount: version: this aggregator supports versions 1 and 2")
+    assert encoded.err.startswith("veilcount: version: this aggregator supports version 1")

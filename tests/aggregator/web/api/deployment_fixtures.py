@@ -26,6 +26,7 @@ from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import open_store
 from veilcount_aggregator.store.retention.retention_guard import delete_rows, drop_ended_epochs
 from veilcount_analysis.series.series import Series
+from veilcount_shared.problem_details import TYPE_PREFIX
 from veilcount_shared.report import MAX_REPORTS, Batch, Report
 from veilcount_shared.schedule import period_at
 from veilcount_shared.verdict import Verdict
@@ -92,7 +93,7 @@ class Response:
         """The type of the problem document, which the body must be."""
         assert self.headers["Content-Type"] == "application/problem+json"
         assert self.json["status"] == self.status
-        return str(self.json["type"]).removeprefix("urn:veilcount:problem:")
+        return str(self.json["type"]).removeprefix(TYPE_PREFIX)
 
 
 @dataclass

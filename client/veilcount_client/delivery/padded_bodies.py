@@ -68,7 +68,7 @@ def group_into_bodies(
     return [randomness.shuffled(body) for body in mixed]
 
 
-def pack(batch: Batch) -> bytes:
+def encode_padded(batch: Batch) -> bytes:
     """Return a batch padded to the next of a few sizes."""
     bare = len(encode_binary(batch))
     long = -(-bare // (MAX_PADDING + 1)) * (MAX_PADDING + 1)
