@@ -1,7 +1,7 @@
 """Problems of the aggregator: the closed table of their types, and errors mapped to them.
 
-A device drops a batch permanently on 400, 413, 415 and 422: none of these is ever the status of a
-fault of the server, the store or the network.
+A device drops a batch permanently on 400, 413 and 422, except for an unknown version: none of these
+is ever the status of a fault of the server, the store or the network.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from veilcount_shared.problem_details import (
     FAILED,
     INCOMPLETE,
     RETRY_SECONDS,
+    UNKNOWN_VERSION,
     Problem,
     ProblemError,
     ProblemKind,
@@ -61,11 +62,7 @@ def _row(kind: ProblemKind) -> tuple[int, str, str]:
 
 #: the closed list, with status, title and fix: a name keeps its meaning for ever
 _KINDS: dict[str, tuple[int, str, str]] = {
-    "unknown-version": (
-        400,
-        "Unsupported protocol version",
-        "bring the device's library and the aggregator to releases that share a version",
-    ),
+    "unknown-version": _row(UNKNOWN_VERSION),
     "wrong-length": (
         400,
         "Wrong length or count",
