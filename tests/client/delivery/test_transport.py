@@ -104,8 +104,7 @@ def test_the_end_that_a_server_announces_changes_no_outcome(
 ) -> None:
     """Only its dates are passed on [RFC 9745, RFC 8594]."""
     deprecation, sunset = headers
-    present = {"Deprecation": deprecation, "Sunset": sunset}
-    behaviour = server_fixtures.answering(status, **{k: v for k, v in present.items() if v})
+    behaviour = server_fixtures.answering(status, Deprecation=deprecation, Sunset=sunset)
     announced: list[str] = []
     with serving(behaviour) as server:
         sender = HttpTransport(server.url, None, lambda: NOW, announced.append)

@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 from veilcount_analysis.errors import NoiseUnavailable, QueryError
 from veilcount_serving.errors import Overloaded, SettingsError
+from veilcount_serving.origins import WRONG_ORIGIN
 from veilcount_shared.errors import (
     BadField,
     DefinitionError,
@@ -85,6 +86,7 @@ _KINDS: dict[str, tuple[int, str, str]] = {
         "send `Authorization: Bearer` and a key of `veilcount keys create`",
     ),
     "wrong-role": (403, "Key of another role", "use a key of the role that the detail names"),
+    "wrong-origin": _row(WRONG_ORIGIN),
     "not-found": (404, "Not found", "compare the path with /openapi.json"),
     "wrong-method": (405, "Method not allowed", "use a method that the Allow header names"),
     "not-acceptable": (
