@@ -81,7 +81,7 @@ def test_a_page_of_a_listed_origin_sends_and_reads_its_verdicts(
         ("", "no-cors", "sent unseen"),
     ],
 )
-def test_no_other_page_has_its_visitors_vote(
+def test_no_other_page_makes_its_visitors_vote(
     elsewhere: Browser, intake: Deployment, kind: str, mode: str, heard: str
 ) -> None:
     """Whether the browser asks first, or sends and shows no reply."""

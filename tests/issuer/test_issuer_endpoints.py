@@ -64,15 +64,15 @@ def test_pages_of_listed_origins_may_ask_and_no_other(issuance: Issuance) -> Non
     keys = f"/v1/token-keys/{issuance.theme.fingerprint}"
     for path, method in ((keys, "GET"), ("/v1/tokens", "POST")):
         headers = {"Origin": app} | pages.bearer("a")
-        taken, asked = (
+        taken, preflight = (
             pages.web.open(path, method=each, headers=headers) for each in (method, "OPTIONS")
         )
         refused = pages.web.open(path, method=method, headers={"Origin": other})
 
         assert taken.headers["Access-Control-Allow-Origin"] == app
-        assert (asked.status_code, asked.data) == (204, b"")
-        assert asked.headers["Access-Control-Allow-Methods"] == "GET, POST"
-        assert asked.headers["Access-Control-Allow-Headers"] == "Authorization, Content-Type"
+        assert (preflight.status_code, preflight.data) == (204, b"")
+        assert preflight.headers["Access-Control-Allow-Methods"] == "GET, POST"
+        assert preflight.headers["Access-Control-Allow-Headers"] == "Authorization, Content-Type"
         assert problem(refused) == "wrong-origin"
         assert "Access-Control-Allow-Origin" not in refused.headers
         assert pages.web.options(path).status_code == 405

@@ -184,10 +184,12 @@ def test_pages_of_listed_origins_may_send_and_no_other(
 ) -> None:
     """The gateway learns nothing of it."""
     gateway.reply = (200, {"Content-Type": "message/ohttp-res"})
-    asked = [(method, origin) for origin in (APP, f"{APP}:8443", "null") for method in METHODS]
+    exchanges = [(method, origin) for origin in (APP, f"{APP}:8443", "null") for method in METHODS]
     before, certificate = len(gateway.headers), gateway.certificate
     with relay_to(tmp_path / "nginx", gateway.server_address[1], certificate, LISTED) as nginx:
-        replies = [post(nginx, method=method, headers={"Origin": each}) for method, each in asked]
+        replies = [
+            post(nginx, method=method, headers={"Origin": each}) for method, each in exchanges
+        ]
         without = [post(nginx, method=method).status_code for method in METHODS]
 
     shown = [each.headers.get("Access-Control-Allow-Origin") for each in replies]
