@@ -81,7 +81,7 @@ def test_a_page_of_a_listed_origin_sends_and_reads_its_verdicts(
         ("", "no-cors", "sent unseen"),
     ],
 )
-def test_no_other_page_makes_its_visitors_vote(
+def test_a_page_that_is_not_listed_counts_nothing(
     elsewhere: Browser, intake: Deployment, kind: str, mode: str, heard: str
 ) -> None:
     """Whether the browser asks first, or sends and shows no reply."""
@@ -89,7 +89,7 @@ def test_no_other_page_makes_its_visitors_vote(
     assert intake.counted("theme") == 0
 
 
-def test_nor_by_a_form(elsewhere: Browser, intake: Deployment) -> None:
+def test_a_form_of_such_a_page_counts_nothing(elsewhere: Browser, intake: Deployment) -> None:
     with served(intake) as site:
         elsewhere.driver.get(elsewhere.site.base)
         elsewhere.run(SUBMIT, f"{site.base}/v1/reports")
