@@ -60,10 +60,17 @@ def module_name(file: str) -> str:
 
 
 def importers(graph: grimp.ImportGraph, module: str) -> set[str]:
-    """Collect what imports a module, or the package that re-exports its names."""
+    """Collect what imports a module, or the package that re-exports its names or imports all."""
     direct = graph.find_modules_that_directly_import(module)
     package = module.rpartition(".")[0]
-    return direct | (importers(graph, package) if package in direct else set())
+    through = package in direct or imports_its_modules(package)
+    return direct | (importers(graph, package) if through else set())
+
+
+def imports_its_modules(package: str) -> bool:
+    """Tell a package that imports whatever modules it has: no import names them."""
+    paths = (ROOT / folder / package.replace(".", "/") / "__init__.py" for folder in SOURCES)
+    return any(path.is_file() and "iter_modules(" in path.read_text() for path in paths)
 
 
 def mirrored(graph: grimp.ImportGraph, module: str) -> list[str]:

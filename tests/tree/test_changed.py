@@ -35,6 +35,15 @@ def test_what_a_package_re_exports_is_tested_by_what_imports_the_package() -> No
     assert "tests/client/test_facade.py" in paths
 
 
+def test_what_a_package_imports_unnamed_is_tested_by_what_imports_the_package() -> None:
+    analysis = "aggregator/analysis/veilcount_analysis"
+    handler = f"{analysis}/mechanisms/trend.py"
+    query = f"{analysis}/releases/query_types/number_queries.py"
+
+    assert "tests/analysis/series/test_messages.py" in unit_tests([handler])
+    assert "tests/aggregator/releases/test_queries.py" in unit_tests([query])
+
+
 def test_what_no_test_imports_is_tested_by_the_folder_that_mirrors_it() -> None:
     paths = list(unit_tests(["aggregator/veilcount_aggregator/web/dashboard/definitions.py"]))
 

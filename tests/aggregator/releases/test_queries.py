@@ -14,6 +14,7 @@ import pytest
 
 from veilcount_analysis.errors import QueryError
 from veilcount_analysis.releases import PricedQuery, draw_release, price_query
+from veilcount_analysis.releases.query import QUERY_TYPES
 from veilcount_analysis.releases.sensitivity import person_contributions
 from veilcount_analysis.series.series import publishes_n
 from veilcount_analysis.text.privacy_guarantees import counts_are_public
@@ -254,6 +255,17 @@ QUERIES: list[tuple[Boolean | Choice | Number, object]] = [
     (whole(2, 4), "variance"),
     (whole(-1, 3), "variance"),
 ]
+
+
+#: sensitivities of these have tests of their own: of a score, of a total over time, of a threshold
+OTHERWISE = {"most_frequent", "quantile", "running_total", "strings"}
+
+
+def test_every_query_that_adds_noise_to_numbers_is_enumerated() -> None:
+    enumerated = {ask(collection(domain), query).query.kind for domain, query in QUERIES}
+
+    assert enumerated | OTHERWISE == set(QUERY_TYPES)
+    assert not enumerated & OTHERWISE
 
 
 def databases(inputs: int) -> Iterator[Database]:

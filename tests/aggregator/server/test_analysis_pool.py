@@ -31,6 +31,7 @@ from veilcount_aggregator.web.api.json_io import problem_response
 from veilcount_aggregator.web.api.problems import problem_from_error
 from veilcount_aggregator.web.api.request_metrics import COMPUTING
 
+from ...processes import family
 from ...system.server import wait_until
 
 HEADROOM = 200  # MB, over what this process takes
@@ -72,6 +73,7 @@ class Pool:
     """A pool of so many places, and a worker that uses it."""
 
     def __init__(self, pool: AnalysisPool) -> None:
+        self.others = pool_processes()  # of a pool that the module shares
         self.refused: list[str] = []
         self.changes: list[int] = []
         self.computations = PooledComputations(
@@ -79,8 +81,13 @@ class Pool:
         )
         self.worker = Client(application(self.computations.bounded))
 
+    def processes(self) -> set[int]:
+        return pool_processes() - self.others
+
     def pid(self) -> int:
-        return int(self.worker.get("/pid").get_data())
+        """Return the process that responds, when one has a place for it."""
+        responses = iter(lambda: self.worker.get("/pid"), None)
+        return next(int(each.get_data()) for each in responses if each.status_code == 200)
 
     @property
     def permits(self) -> int:
@@ -92,12 +99,25 @@ def pool_of(places: int, megabytes: int = 0) -> Iterator[Pool]:
     pool = AnalysisPool(
         lambda listener, place: run(listener, application(), place, megabytes), places
     )
+    tested = Pool(pool)
     pool.start()
     try:
-        yield Pool(pool)
+        yield tested
     finally:
         pool.stop()
         assert not Path(pool.address).parent.exists()
+
+
+def pool_processes() -> set[int]:
+    """Return the processes of pools that this process started."""
+    names = {pid: Path(f"/proc/{pid}/comm") for pid in family(os.getpid())}
+    return {pid for pid, name in names.items() if _text(name) == process.NAME}
+
+
+def _text(file: Path) -> str:
+    with suppress(OSError):  # it has ended
+        return file.read_text(encoding="ascii").strip()
+    return ""
 
 
 @pytest.fixture(scope="module")
@@ -222,22 +242,26 @@ def test_a_process_goes_after_the_workers_and_is_replaced_when_it_dies() -> None
 
 
 def test_a_hung_process_is_killed_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beside it the other place responds all the time, from the same process."""
+    """The other process responds all the time, and stays."""
     monkeypatch.setattr(supervisor, "MAX_COMPUTE_SECONDS", 1.0)
     with pool_of(2) as pool, ThreadPoolExecutor(1) as thread:
+        wait_until(lambda: len(pool.processes()) == 2)
+        before = pool.processes()
         hung = thread.submit(pool.worker.get, "/hang")
         wait_until(lambda: pool.permits < MOST_WAITING)
-        others: set[int] = set()
+        responses = set[int]()
         while not hung.done():
-            others.add(pool.pid())
+            responses.add(pool.pid())
 
         assert hung.result().status_code == 503
-        assert len(others) == 1
-        assert pool.refused == [DOWN]
+        assert responses & before
+        wait_until(lambda: len(pool.processes() - before) == 1 == len(pool.processes() & before))
+        assert DOWN in pool.refused
 
 
-def test_the_kernel_bounds_the_memory_of_a_process() -> None:
+def test_the_kernel_bounds_the_memory_of_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """A response that takes too much fails by itself; the process and its parent live on."""
+    monkeypatch.setattr(process, "GROWN", 2.0)  # what this process takes is no growth
     with pool_of(1, _data() + HEADROOM) as pool:
         before = pool.pid()
         refused = pool.worker.get("/eat")
@@ -250,11 +274,17 @@ def test_the_kernel_bounds_the_memory_of_a_process() -> None:
 
 
 def test_a_process_that_has_grown_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pool_of(1, _data() + HEADROOM) as pool:
-        first = pool.pid()
+    """Before it takes a request: so none is answered."""
     monkeypatch.setattr(process, "GROWN", 0.001)
-    with pool_of(1, _data() + HEADROOM) as pool, suppress(ValueError):
-        wait_until(lambda: pool.refused != [] or pool.pid() != first)
+    with pool_of(1, _data() + HEADROOM) as pool:
+        seen = set[int]()
+
+        def replaced() -> bool:
+            seen.update(pool.processes())
+            return len(seen) > 1
+
+        wait_until(replaced)
+        assert pool.worker.get("/pid").status_code == 503
 
 
 def test_a_pool_ends_with_a_parent_that_is_killed() -> None:

@@ -1,14 +1,11 @@
-"""One handler per mechanism, and what is asked of all of them: tallies, estimates, tests."""
+"""One handler per mechanism, and what is asked of all of them: tallies, estimates, tests.
 
-from . import distribution as distribution
-from . import hashed_strings as hashed_strings
-from . import identity as identity
-from . import mean as mean
-from . import moments as moments
-from . import projective_geometry as projective_geometry
-from . import range_tree as range_tree
-from . import subset_selection as subset_selection
-from . import trend as trend
+Importing this package imports all of its modules, so that each registers its handler.
+"""
+
+from importlib import import_module
+from pkgutil import iter_modules
+
 from .estimates import estimate as estimate
 from .estimates import estimate_mean as estimate_mean
 from .estimates import estimate_number as estimate_number
@@ -21,3 +18,6 @@ from .handler import share_handler as share_handler
 from .handler import share_handler_of as share_handler_of
 from .handler import tally as tally
 from .handler import valid_messages as valid_messages
+
+for _module in iter_modules(__path__):
+    import_module(f"{__name__}.{_module.name}")

@@ -2,8 +2,8 @@
 
 A handler holds everything the server does with a mechanism's reports: validate, count, estimate,
 predict the error, simulate, describe, bound the amplification, audit. A new mechanism is its device
-side in `veilcount_shared.mechanisms` and one module here, decorated with `@handles(NewMechanism)`
-and imported by this package; no other module asks for a mechanism's type.
+side in `veilcount_shared.mechanisms` and one module here, decorated with `@handles(NewMechanism)`;
+no other module asks for a mechanism's type.
 """
 
 from __future__ import annotations

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from veilcount_analysis.mechanisms import poisoning_test
+from veilcount_analysis.mechanisms import handler_of, poisoning_test
+from veilcount_analysis.mechanisms.handler import ShareHandler
 from veilcount_analysis.series.series import Series
 from veilcount_analysis.text.privacy_guarantees import counts_are_public
-from veilcount_shared.mechanisms import ProjectiveGeometry, SubsetSelection
 
 from ...intake.verdict_counts import UNKNOWN, VerdictCounts
 from ...records.counter_admission import AdmittedMemory
@@ -43,11 +43,9 @@ class FakeReportFlags:
 
 
 def is_tested(series: Series) -> bool:
-    """Whether a poisoning test exists for this series."""
-    collection = series.collection
-    return not collection.trust.releases and isinstance(
-        collection.mechanism, SubsetSelection | ProjectiveGeometry
-    )
+    """Whether a poisoning test of listed values exists for this series."""
+    handler = handler_of(series.collection.mechanism)
+    return isinstance(handler, ShareHandler) and handler.lists_values
 
 
 ReportsByCell = Mapping[str, Mapping[Cell, int]]  # by fingerprint

@@ -16,12 +16,15 @@ from veilcount_aggregator.records.api_keys import Role
 from veilcount_aggregator.store import DurabilityState, StoreHealth, store_probe
 from veilcount_aggregator.store.store_probe import StoreProbe
 from veilcount_aggregator.web.api import health, problems
+from veilcount_aggregator.web.api.collection_metrics import is_tested
 from veilcount_aggregator.web.api.routes import ENDPOINTS
 from veilcount_analysis.query_params import params
+from veilcount_analysis.series.series import Series
 from veilcount_shared.oblivious_http.key_config import KEY_PROBLEM
 from veilcount_shared.report import Batch
 from veilcount_shared.wire import BINARY_TYPE
 
+from ....properties.definition_harness import parse_definition
 from .deployment_fixtures import Deployment, open_worker
 
 # -- health ----------------------------------------------------------------------------------------
@@ -87,6 +90,22 @@ def figures(deployed: Deployment, key: str) -> dict[tuple[str, str], float]:
             assert match, line
             found[match[1], match[2]] = float(match[3])
     return found
+
+
+TESTED = {
+    'values = ["a", "b"]': True,
+    "boolean = true": True,
+    'boolean = true\ncross = {plan = ["free", "paid"]}': True,
+    'range = [0, 10]\nmeasure = "mean"': False,
+    'values = "open"': False,
+    'boolean = true\nmodel = "central"': False,
+}
+
+
+@pytest.mark.parametrize("keys", TESTED)
+def test_listed_values_alone_have_a_poisoning_metric(keys: str) -> None:
+    """Whatever the mechanism: a new one of theirs has it too."""
+    assert is_tested(Series(parse_definition(keys))) is TESTED[keys]
 
 
 def test_metrics_are_right_over_all_workers(deployed: Deployment) -> None:
