@@ -256,7 +256,7 @@ def test_doctor_finds_no_problem_through_the_proxy(
         kind = {"Content-Type": BINARY_TYPE}
         counted = ask(nginx, "POST", REPORTS, data=body(collection()), headers=kind)
         monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(nginx.certificate))
-        garbage = HttpTransport(nginx.url, None, time.time).send(b"garbage", 1)
+        garbage = HttpTransport(nginx.url, None, time.time).send(b"VC", 1)
         capsys.readouterr()
         code = run(["doctor", "--url", nginx.url, "--json"])
         found = json.loads(capsys.readouterr().out)["findings"]
