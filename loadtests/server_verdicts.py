@@ -57,8 +57,9 @@ class ServerVerdicts:
             self.refusals[place] += 1
             return
         try:
-            verdicts = decode_verdicts(reply, len(self.queued_reports[place].reports))
-        except WireError:
+            words = decode_verdicts(reply, len(self.queued_reports[place].reports))
+            verdicts = tuple(map(Verdict, words))
+        except (WireError, ValueError):
             self.silences[place] += 1
         else:
             self.replies[place].append(verdicts)

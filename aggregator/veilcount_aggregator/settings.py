@@ -15,6 +15,7 @@ from typing import Any
 
 from veilcount_analysis.text.number_format import parse_bytes
 from veilcount_serving.errors import SettingsError
+from veilcount_serving.origins import check_origins
 from veilcount_shared.report import KEYLESS_BODY_PSEUDONYMS, MAX_REPORTS
 
 from .store.acknowledged import ENDING as HEIGHTS
@@ -154,6 +155,14 @@ class Settings:
         read=parse_labels,
         write=",".join,
         check=_check_labels,
+    )
+    origins: tuple[str, ...] = _setting(
+        "Origins of web pages that may send reports, separated by commas; no other page may.",
+        "ORIGINS",
+        default=(),
+        read=parse_labels,
+        write=",".join,
+        check=check_origins,
     )
     proxy_request_ids: bool = _setting(
         "Take the ids of requests from the proxy's header X-Veilcount-Request-Id.",

@@ -6,7 +6,7 @@ import binascii
 import json
 import time
 from base64 import urlsafe_b64decode
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Annotated
 
@@ -18,6 +18,7 @@ from werkzeug.exceptions import HTTPException
 from veilcount_aggregator.errors import StoreError
 from veilcount_aggregator.store.restore_lock import ledger_is_whole
 from veilcount_aggregator.store.store_probe import StoreProbe
+from veilcount_serving.origins import AllowedOrigins
 from veilcount_serving.rate_limit import RateLimits
 from veilcount_serving.response_headers import HEADERS, IMMUTABLE
 from veilcount_serving.structured_logging import FaultLog
@@ -33,6 +34,7 @@ from .ledger import SlotRequest
 from .problems import issuer_problem, problem_of_status, refuse, refuse_for
 
 KEYS_PATH, TOKENS_PATH = "/v1/token-keys/<fingerprint>", "/v1/tokens"
+DEVICE_PATHS = "/v1/token"
 NUMBERS_PATH = "/v1/issued/<fingerprint>"
 LIVE_PATH, READY_PATH, METRICS_PATH = "/health/live", "/health/ready", "/metrics"
 MAX_BODY = 64 << 10  # as many requests as it may have take 48 kB
@@ -87,7 +89,8 @@ class IssuerEndpoints:
     def keys(self, fingerprint: str) -> Response:
         """Return the public keys of a collection, which its fingerprint pins."""
         body = self._issuer.key_list(fingerprint)
-        return Response(body, mimetype=JSON_TYPE, headers={"Cache-Control": IMMUTABLE})
+        headers = {"Cache-Control": IMMUTABLE, "Vary": "Origin"}
+        return Response(body, mimetype=JSON_TYPE, headers=headers)
 
     def issued_numbers(self, fingerprint: str) -> Response:
         """Return the published numbers of a collection."""
@@ -148,6 +151,7 @@ def create_issuer_app(
     *,
     faults: FaultLog,
     rate: float,
+    origins: Iterable[str] = (),
     seconds: Callable[[], float] = time.monotonic,
 ) -> tuple[Flask, IssuanceMetrics]:
     """Return the issuer as WSGI, and its figures, which are to be flushed now and then."""
@@ -163,6 +167,7 @@ def create_issuer_app(
     app.add_url_rule(READY_PATH, "ready", views.ready)
     app.add_url_rule(METRICS_PATH, "metrics", views.metrics)
     _handle(app, metrics, faults, seconds)
+    _handle_pages(app, AllowedOrigins(origins, "GET, POST"))
     return app, metrics
 
 
@@ -186,6 +191,26 @@ def _handle(
             response.headers.setdefault(name, value)
         if request.endpoint == "tokens":
             metrics.answered(seconds() - g.started)
+        return response
+
+
+def _handle_pages(app: Flask, origins: AllowedOrigins) -> None:
+    """Let pages of listed origins call what devices do, and no other."""
+
+    def page_origin() -> str | None:
+        return request.headers.get("Origin") if request.path.startswith(DEVICE_PATHS) else None
+
+    @app.before_request
+    def check() -> Response | None:
+        if (origin := page_origin()) is None:
+            return None
+        origins.check(origin)
+        return Response(status=204) if request.method == "OPTIONS" else None
+
+    @app.after_request
+    def show(response: Response) -> Response:
+        if (origin := page_origin()) is not None:
+            response.headers.extend(origins.headers(origin, request.method))
         return response
 
 

@@ -7,6 +7,7 @@ from http import HTTPStatus
 from types import MappingProxyType
 
 from veilcount_aggregator.errors import OverCap, StoreError
+from veilcount_serving.origins import WRONG_ORIGIN
 from veilcount_shared.errors import TokenError
 from veilcount_shared.problem_details import (
     FAILED,
@@ -28,6 +29,7 @@ _KINDS: dict[str, tuple[int, str, str]] = {
         "Missing or invalid account token",
         "send `Authorization: Bearer` and an account token that has not expired",
     ),
+    "wrong-origin": (403, WRONG_ORIGIN.title, WRONG_ORIGIN.fix),
     "not-found": (404, "Not found", "no such path, or no collection of this fingerprint"),
     "wrong-method": (405, "Method not allowed", "use a method that the Allow header names"),
     "period-begun": (

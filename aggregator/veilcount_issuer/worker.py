@@ -16,6 +16,7 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from veilcount_aggregator.store import Store, open_store
 from veilcount_serving.errors import SettingsError
+from veilcount_serving.origins import check_origins
 from veilcount_serving.structured_logging import FaultLog, configure_logging, log_event
 from veilcount_shared.errors import VeilcountError
 from veilcount_shared.problem_details import PROBLEM_TYPE
@@ -45,6 +46,11 @@ class IssuerSettings:
     account_keys: tuple[Path, ...] = ()
     account_verifier: str | None = None
     rate_limit: int = 8
+    origins: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if fix := check_origins(self.origins):
+            raise SettingsError("--origins", ",".join(self.origins), fix)
 
     def verifier(self) -> AccountVerifier:
         """Return what verifies account tokens."""
@@ -158,7 +164,11 @@ class IssuerWorker:
             store.close()
             raise
         app, self._metrics = create_issuer_app(
-            self._issuer, verifier, faults=self.faults, rate=rate
+            self._issuer,
+            verifier,
+            faults=self.faults,
+            rate=rate,
+            origins=self._settings.origins,
         )
         self._app = app
 

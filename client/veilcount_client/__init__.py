@@ -9,6 +9,6 @@ from .errors import NotAPerson as NotAPerson
 from .errors import NotUsable as NotUsable
 from .errors import UnknownCollection as UnknownCollection
 from .errors import UnknownValue as UnknownValue
+from .recording.known_definitions import RowName as RowName
 from .recording.receipt import Receipt as Receipt
-from .recording.row_names import RowName as RowName
 from .state.losses import Loss as Loss

@@ -23,10 +23,10 @@ from .diagnostics.explain import Explanation, explain
 from .errors import NotAnAnswer, NotAPerson, NotUsable, UnknownValue
 from .options import ClientOptions, Definitions
 from .recording.budget_reservation import Reservation
+from .recording.known_definitions import RowName
 from .recording.person_id import person_name
 from .recording.receipt import Receipt, ReportExample, example, receipt
 from .recording.recorder import RecordCall
-from .recording.row_names import RowName
 from .session import SELF, Session
 from .settings import ClientSettings
 from .state import StateError

@@ -165,7 +165,9 @@ class Session:
         """Return the way to the aggregator: direct, or through a relay."""
         settings = self.settings
         if settings.relay is None:
-            return HttpTransport(settings.url or "", settings.key, self.clock.now)
+            return HttpTransport(
+                settings.url or "", settings.key, self.clock.now, self._warn_of_end
+            )
         try:
             from .delivery.relay import RelayTransport  # noqa: PLC0415 - needs cryptography
         except ImportError:
@@ -175,7 +177,19 @@ class Session:
             if isinstance(self._options.relay_keys, bytes)
             else read_relay_keys(settings.relay_keys)
         )
-        return RelayTransport(settings.relay, decode_configs(keys), settings.key, self.clock.now)
+        configs = decode_configs(keys)
+        return RelayTransport(
+            settings.relay, configs, settings.key, self.clock.now, self._warn_of_end
+        )
+
+    def _warn_of_end(self, end: str) -> None:
+        fix = "ship a newer release with the app, or another address"
+        self.problems.warn_once("aggregator", f"{self._host}: {end}: {fix}")
+
+    @property
+    def _host(self) -> str:
+        """The aggregator, as the log calls it."""
+        return without_password(self.settings.url or "the aggregator")
 
     def _token_problem(self) -> str:
         """Return why no tokens can be had."""
@@ -230,7 +244,7 @@ class Session:
             persons=settings.persons,
             keyed=bool(settings.key),
             test=self.is_test,
-            host=without_password(settings.url or "the aggregator"),
+            host=self._host,
             log=log.info if settings.development else log.debug,
             issuance=self._issuance(state, accepted),
         )

@@ -31,6 +31,13 @@ class ProblemKind:
         return self.registered or TYPE_PREFIX + self.name
 
 
+#: after which a device keeps its reports: its server may be updated after it
+UNKNOWN_VERSION = ProblemKind(
+    "unknown-version",
+    HTTPStatus.BAD_REQUEST,
+    "Unsupported protocol version",
+    "bring the device's library and the aggregator to releases that share a version",
+)
 #: of whatever serves HTTP here
 INCOMPLETE = ProblemKind(
     "incomplete", HTTPStatus.REQUEST_TIMEOUT, "Incomplete body", "send it again"

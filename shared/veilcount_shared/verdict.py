@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+#: in the place of a verdict of a later release: the device keeps the report, as on `full`
+UNKNOWN_VERDICT = "unknown verdict"
+
 
 class Verdict(StrEnum):
     """What the aggregator did with one report."""
@@ -30,7 +33,7 @@ class Verdict(StrEnum):
     @property
     def delivered(self) -> bool:
         """Whether the answer is among the counted ones."""
-        return self in _DELIVERED
+        return self in DELIVERED
 
     @property
     def retry(self) -> bool:
@@ -43,6 +46,6 @@ class Verdict(StrEnum):
         return not (self.delivered or self.retry)
 
 
-_DELIVERED = frozenset({Verdict.COUNTED, Verdict.DUPLICATE})
+DELIVERED = frozenset({Verdict.COUNTED, Verdict.DUPLICATE})
 #: `full` too: an hour's limit ends with it, and a period's can be raised
 _RETRY = frozenset({Verdict.UNKNOWN_COLLECTION, Verdict.EARLY, Verdict.FULL})

@@ -88,6 +88,7 @@ class Issuance:
     rate: float = 0
     log: io.StringIO = field(default_factory=io.StringIO)
     url: str = ""
+    origins: tuple[str, ...] = ()
 
     @classmethod
     def begun(cls, definitions: Path, store: Store, url: str = "", rate: float = 0) -> Issuance:
@@ -105,6 +106,7 @@ class Issuance:
             SignedAccountVerifier(ACCOUNT_KEY),
             faults=FaultLog(),
             rate=self.rate,
+            origins=self.origins,
             seconds=self._seconds,
         )
         self.web = app.test_client()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -55,6 +56,30 @@ def test_everybody_gets_the_same_key_list(issuance: Issuance) -> None:
     assert first.headers["Cache-Control"] == "public, max-age=31536000, immutable"
     unknown = issuance.web.get("/v1/token-keys/" + "0" * 64)
     assert (problem(unknown), unknown.headers["Cache-Control"]) == ("not-found", "no-store")
+
+
+def test_pages_of_listed_origins_may_ask_and_no_other(issuance: Issuance) -> None:
+    """A list of keys is kept by caches, for pages and devices apart."""
+    app, other = "https://app.example.org", "https://elsewhere.example"
+    pages = replace(issuance, origins=(app,))
+    keys = f"/v1/token-keys/{issuance.theme.fingerprint}"
+    for path, method in ((keys, "GET"), ("/v1/tokens", "POST")):
+        headers = {"Origin": app} | pages.bearer("a")
+        taken, preflight = (
+            pages.web.open(path, method=each, headers=headers) for each in (method, "OPTIONS")
+        )
+        refused = pages.web.open(path, method=method, headers={"Origin": other})
+
+        assert taken.headers["Access-Control-Allow-Origin"] == app
+        assert (preflight.status_code, preflight.data) == (204, b"")
+        assert preflight.headers["Access-Control-Allow-Methods"] == "GET, POST"
+        assert preflight.headers["Access-Control-Allow-Headers"] == "Authorization, Content-Type"
+        assert problem(refused) == "wrong-origin"
+        assert "Access-Control-Allow-Origin" not in refused.headers
+        assert pages.web.options(path).status_code == 405
+    assert issuance.web.get(keys).headers["Vary"] == "Origin"
+    assert problem(issuance.web.get(keys, headers={"Origin": app})) == "wrong-origin"
+    assert pages.web.get("/health/live", headers={"Origin": other}).status_code == 200
 
 
 def test_caps_hold_by_period_and_for_life(issuance: Issuance) -> None:

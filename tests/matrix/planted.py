@@ -13,7 +13,7 @@ from veilcount_client.consent import ConsentDecisions
 from veilcount_client.delivery import issuance
 from veilcount_client.delivery.uploader import Uploader
 from veilcount_client.recording import answer_times
-from veilcount_client.recording.row_names import row_names
+from veilcount_client.recording.known_definitions import row_names
 from veilcount_client.recording.visits import Visits
 from veilcount_client.state import PersonState, QueuedReport
 from veilcount_client.state.sqlite import SqliteState

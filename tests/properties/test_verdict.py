@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from veilcount_shared.errors import BadField, MessageOutOfRange, ReportError, WireError, WrongLength
 from veilcount_shared.report import MAX_REPORTS
-from veilcount_shared.verdict import Verdict
+from veilcount_shared.verdict import UNKNOWN_VERDICT, Verdict
 from veilcount_shared.wire import MAX_BODY, decode_verdicts, encode_verdicts
 
 from ..report_check import (
@@ -70,16 +70,14 @@ def test_verdicts_survive_the_wire(verdicts: tuple[Verdict, ...]) -> None:
         (b"", BadField, "body"),
         (b"\xff", BadField, "body"),
         (b'["counted"]', BadField, "body"),
-        (b'{"verdicts":[],"more":1}', BadField, "body"),
         (b'{"verdicts":[],"verdicts":[]}', BadField, "body"),
-        (b'{"verdicts":[1.5]}', BadField, "body"),
+        (b'{"verdicts":[1.5]}', BadField, "verdicts[0]"),
+        (b'{"more":["counted"]}', BadField, "body"),
+        (b'{"verdicts":[],"more":NaN}', BadField, "body"),
         (b"[" * 100_000, BadField, "body"),
         (b'{"verdicts":null}', BadField, "verdicts"),
         (b'{"verdicts":{"0":"counted"}}', BadField, "verdicts"),
         (b'{"verdicts":["counted",1]}', BadField, "verdicts[1]"),
-        (b'{"verdicts":["counted","Counted"]}', BadField, "verdicts[1]"),
-        (b'{"verdicts":["lost"]}', BadField, "verdicts[0]"),
-        (b'{"verdicts":["\\ud800"]}', BadField, "verdicts[0]"),
         (b" " * (MAX_BODY + 1), WrongLength, "body"),
     ],
     ids=lambda value: value[:40].decode("latin-1") if isinstance(value, bytes) else None,
@@ -89,6 +87,19 @@ def test_an_invalid_reply_is_refused(body: bytes, error: type[WireError], place:
         decode_verdicts(body, body.count(b",") + 1)
 
     assert (error, place) == (type(caught.value), caught.value.place)
+
+
+@pytest.mark.parametrize("word", [b"Counted", b"lost", b"counted ", b"", b"\\ud800"])
+def test_a_verdict_of_a_later_release_is_unknown_and_leaves_the_others(word: bytes) -> None:
+    body = b'{"verdicts":["counted","%s","stale"]}' % word
+
+    assert decode_verdicts(body, 3) == (Verdict.COUNTED, UNKNOWN_VERDICT, Verdict.STALE)
+
+
+@pytest.mark.parametrize("value", [b"1.5e3", b"null", b'"verdicts"', b'{"verdicts":[]}', b"[[]]"])
+def test_other_members_of_a_reply_are_ignored(value: bytes) -> None:
+    for body in (b'{"more":%s,"verdicts":["counted"]}', b'{"verdicts":["counted"],"more":%s}'):
+        assert decode_verdicts(body % value, 1) == (Verdict.COUNTED,)
 
 
 def test_a_reply_of_another_length_is_refused() -> None:

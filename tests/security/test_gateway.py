@@ -67,7 +67,7 @@ class Gateway:
 
     def verdict(self, name: str = "alone") -> Verdict:
         body = encode_binary(Batch((self.deployed.report(name),)))
-        return decode_verdicts(self.ask("POST", "/v1/reports", body).content, 1)[0]
+        return Verdict(*decode_verdicts(self.ask("POST", "/v1/reports", body).content, 1))
 
 
 @pytest.fixture
@@ -120,7 +120,7 @@ def test_a_report_counts_once_however_often_its_bytes_come(gateway: Gateway) -> 
     body = encode_binary(Batch((report,)))
     plain = binary_http.Request("POST", "/v1/reports", (("content-type", BINARY_TYPE),), body)
     sealed, exchange = seal_request(gateway.config, plain.encode())
-    verdicts: list[Verdict] = []
+    verdicts: list[str] = []
     for _ in range(2):
         inner = binary_http.Response.decode(exchange.open(gateway.post(sealed).body))
         verdicts += decode_verdicts(inner.content, 1)

@@ -104,7 +104,7 @@ def _it_serves_still(server: Server) -> Iterator[None]:
         "POST", "/v1/reports", data=body(collection()), headers={"Content-Type": BINARY_TYPE}
     )
 
-    assert reply.json() == {"verdicts": ["counted"]}
+    assert reply.json()["verdicts"] == ["counted"]
     assert server.workers() == workers
 
 
@@ -286,7 +286,7 @@ def test_bodies_that_never_come_keep_nobody(server: Server, folder: Path) -> Non
         refused = [listen(each).statuses for each in slow]
 
     assert served == [[200], [200]]
-    assert taken.json() == {"verdicts": ["counted"]}
+    assert taken.json()["verdicts"] == ["counted"]
     assert refused == [[408]] * MOST_DRIPPING
     assert counted(url) == before + 1
 
@@ -308,7 +308,7 @@ def test_large_bodies_that_never_end_share_a_budget(server: Server) -> None:
         taken = send(server.url, body(collection()))
 
     assert grown < 2 * MOST_LARGE_BYTES >> 10  # five times the budget is sent
-    assert taken.json() == {"verdicts": ["counted"]}
+    assert taken.json()["verdicts"] == ["counted"]
 
 
 @pytest.mark.parametrize("line", [f"Content-Length: {MAX_BODY}", CHUNKED])
@@ -321,7 +321,7 @@ def test_large_bodies_that_are_only_announced_keep_no_other_out(server: Server, 
             dripping.enter_context(connected(server.port)).sendall(head(*POST, line))
         taken = send(server.url, large)
 
-    assert taken.json() == {"verdicts": ["counted"]}
+    assert taken.json()["verdicts"] == ["counted"]
 
 
 # -- what is told ----------------------------------------------------------------------------------

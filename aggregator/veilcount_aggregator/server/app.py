@@ -10,6 +10,7 @@ from functools import partial
 from flask import Flask, Response, g, request
 from werkzeug.exceptions import HTTPException
 
+from veilcount_serving.origins import AllowedOrigins
 from veilcount_serving.request_ids import HEADER as REQUEST_ID
 from veilcount_serving.request_ids import RequestIds
 from veilcount_serving.response_headers import HEADERS
@@ -24,10 +25,17 @@ from ..service import Aggregator
 from ..store.store_probe import StoreProbe
 from ..web.api.auth import Authenticator
 from ..web.api.computation_gate import ComputationGate, Computations
+from ..web.api.cross_origin import CrossOriginRequests, WsgiCrossOrigin
 from ..web.api.gateway import GatewayEndpoint, WsgiGateway
 from ..web.api.json_io import problem_response
 from ..web.api.problems import problem_from_error, problem_from_status
-from ..web.api.reports import DeviceProblems, ReportsEndpoint, WsgiReports
+from ..web.api.reports import (
+    DevelopmentReplies,
+    DeviceProblems,
+    ReportsEndpoint,
+    WsgiReports,
+    reply,
+)
 from ..web.api.request_metrics import COMPUTING, RequestMetrics
 from ..web.api.routes import Api, blueprints
 from ..web.dashboard import Dashboard
@@ -48,6 +56,7 @@ class WebApplication:
     reports: ReportsEndpoint
     gateway: GatewayEndpoint
     intake: GroupIntake
+    pages: CrossOriginRequests
 
 
 def create_app(
@@ -95,7 +104,8 @@ def assemble(
     _handle_errors(app, pages, faults, ids)
     _count(app, metrics, seconds)
     problems = DeviceProblems(faults, ids)
-    reports = ReportsEndpoint(authenticator, metrics, problems)
+    replies = reply if live is None else DevelopmentReplies()
+    reports = ReportsEndpoint(authenticator, metrics, problems, replies)
     gateway = GatewayEndpoint(
         lambda: aggregator.catalog_cache.current.gateway_secrets, metrics, problems
     )
@@ -103,7 +113,10 @@ def assemble(
         app.wsgi_app, reports, intake, aggregator.known, seconds
     )
     app.wsgi_app = WsgiGateway(app.wsgi_app, gateway)  # type: ignore[method-assign] # likewise
-    return WebApplication(app, reports, gateway, intake)
+    origins = AllowedOrigins(aggregator.settings.origins, "POST")
+    requests = CrossOriginRequests(origins, reports)
+    app.wsgi_app = WsgiCrossOrigin(app.wsgi_app, requests)  # type: ignore[method-assign] # likewise
+    return WebApplication(app, reports, gateway, intake, requests)
 
 
 def _computations(

@@ -37,6 +37,7 @@ SWEEP_SECONDS = 0.25
 MOST_LARGE_SEALED_BYTES = 16 << 20  # apart: relayed bodies keep out no direct ones
 MOST_ROW_CLOSES = 8  # through the gateway at a time, of the 32 threads
 T = TypeVar("T")
+Take = Callable[[WebApplication, Any, RequestProtocol], Awaitable[DeviceResponse]]
 _SERVER = ("server", NAME)
 _NO_HOST = refusal("bad-request", "send a Host header, as HTTP/1.1 requires", "Host").problem
 _NOT_OPEN = problem_from_error(StoreUnavailable("it is not open yet"))
@@ -72,23 +73,31 @@ class RsgiApplication:
         if scope.http_version == "1.1" and _host(scope) is None:
             self._threads.respond_problem(scope, protocol, _NO_HOST)
         elif path == PATH:
-            await self._take(scope, protocol)
+            await self._answer_device(self._take, scope, protocol)
         elif path == gateway.PATH:
-            await self._take_sealed(scope, protocol)
+            await self._answer_device(self._take_sealed, scope, protocol)
         elif path == ALIVE_PATH and scope.method == "GET":
             protocol.response_bytes(200, _JSON, ALIVE)
         else:
             await self._threads.respond(scope, protocol)
 
-    # -- reports -----------------------------------------------------------------------------------
-
-    async def _take(self, scope: Any, protocol: RequestProtocol) -> None:
+    async def _answer_device(self, take: Take, scope: Any, protocol: RequestProtocol) -> None:
         app = self._opened()
         if app is None:
             self._threads.respond_problem(scope, protocol, _NOT_OPEN)
-            return
-        outcome = self._direct_outcome(app, scope, protocol)
-        _respond(protocol, await self._response(app, scope, outcome))
+        elif (origin := scope.headers.get("origin")) is None:
+            _respond(protocol, await take(app, scope, protocol))
+        else:
+            answer = app.pages.answer(scope.method, origin, scope.headers.get(REQUEST_ID))
+            response = answer or await take(app, scope, protocol)
+            _respond(protocol, app.pages.shown(response, scope.method, origin))
+
+    # -- reports -----------------------------------------------------------------------------------
+
+    async def _take(
+        self, app: WebApplication, scope: Any, protocol: RequestProtocol
+    ) -> DeviceResponse:
+        return await self._response(app, scope, self._direct_outcome(app, scope, protocol))
 
     async def _response(
         self, app: WebApplication, scope: Any, outcome: Awaitable[Outcome]
@@ -124,18 +133,14 @@ class RsgiApplication:
 
     # -- requests that came through a relay --------------------------------------------------------
 
-    async def _take_sealed(self, scope: Any, protocol: RequestProtocol) -> None:
-        app = self._opened()
-        if app is None:
-            self._threads.respond_problem(scope, protocol, _NOT_OPEN)
-            return
+    async def _take_sealed(
+        self, app: WebApplication, scope: Any, protocol: RequestProtocol
+    ) -> DeviceResponse:
         try:
             opened = await self._opened_request(app, scope, protocol)
         except Exception as error:  # noqa: BLE001 - answered as what it is
-            response = app.gateway.refuse(error, scope.headers.get(REQUEST_ID))
-        else:
-            response = app.gateway.seal(opened, await self._serve(app, scope, opened))
-        _respond(protocol, response)
+            return app.gateway.refuse(error, scope.headers.get(REQUEST_ID))
+        return app.gateway.seal(opened, await self._serve(app, scope, opened))
 
     async def _opened_request(
         self, app: WebApplication, scope: Any, protocol: RequestProtocol

@@ -34,13 +34,16 @@ def decide(queued_reports: Sequence[QueuedReport], outcome: Outcome) -> Effects:
     return decide_verdicts(queued_reports, outcome.verdicts)
 
 
-def decide_verdicts(queued_reports: Sequence[QueuedReport], verdicts: Sequence[Verdict]) -> Effects:
-    """Return what follows from one verdict for each report."""
+def decide_verdicts(queued_reports: Sequence[QueuedReport], verdicts: Sequence[str]) -> Effects:
+    """Return what follows from one verdict for each report; on an unknown one it is kept."""
     pairs = list(zip(queued_reports, verdicts, strict=True))
+    recognized = [(report, verdict) for report, verdict in pairs if isinstance(verdict, Verdict)]
     return Effects(
         answered=queued_reports,
-        closed=[report for report, verdict in pairs if verdict is Verdict.CLOSED],
-        delivered=[report.number for report, verdict in pairs if verdict.delivered],
-        dropped={report.number: Loss(verdict) for report, verdict in pairs if verdict.dropped},
-        retried=[report for report, verdict in pairs if verdict.retry],
+        closed=[report for report, verdict in recognized if verdict is Verdict.CLOSED],
+        delivered=[report.number for report, verdict in recognized if verdict.delivered],
+        dropped={report.number: Loss(verdict) for report, verdict in recognized if verdict.dropped},
+        retried=[
+            report for report, verdict in pairs if not isinstance(verdict, Verdict) or verdict.retry
+        ],
     )

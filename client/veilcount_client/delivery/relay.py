@@ -50,10 +50,15 @@ class RelayTransport(HttpTransport):
     """Sends each request encapsulated, afresh each time, to a relay."""
 
     def __init__(
-        self, relay: str, keys: Sequence[KeyConfig], key: str | None, now: Callable[[], float]
+        self,
+        relay: str,
+        keys: Sequence[KeyConfig],
+        key: str | None,
+        now: Callable[[], float],
+        announced: Callable[[str], object] = lambda _: None,
     ) -> None:
         """Remember the relay and the gateway's keys, the newest first; and the app's key."""
-        super().__init__(relay, None, now)
+        super().__init__(relay, None, now, announced)
         self._keys, self._device_key = tuple(keys), key
 
     def request(

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from veilcount_shared.problem_details import UNKNOWN_VERSION
 from veilcount_shared.report import Report
-from veilcount_shared.verdict import Verdict
+from veilcount_shared.verdict import DELIVERED, UNKNOWN_VERDICT, Verdict
 
 from ..clock import instant
 from ..errors import log
@@ -34,6 +35,8 @@ VERDICTS: Mapping[str, str] = {
     Verdict.OVER_BUDGET: "has counted these slots already: was the state copied or restored?",
     Verdict.MALFORMED: "refuses the messages: bring app and aggregator to the same release",
     Verdict.CLOSED: "takes no more for this collection: leave it out of the app's next version",
+    UNKNOWN_VERDICT: "gives a verdict that this release does not know: ship a newer one with the"
+    " app; reports wait",
 }
 #: likewise a status
 STATUSES: Mapping[str, str] = {
@@ -41,6 +44,7 @@ STATUSES: Mapping[str, str] = {
     "403": "the key is of another role: give VEILCOUNT_KEY one of its device keys",
     **dict.fromkeys(("404", "405", "410"), "no aggregator at this address, check the path"),
     "408": "the body came too slowly: check the network; reports wait",
+    "415": "it takes no bodies of this release: have its operator update it; reports wait",
     "429": "too many requests: reports wait; tell its operator if it lasts",
     **dict.fromkeys(("301", "302", "307", "308"), "no redirect is followed: give the new address"),
     **dict.fromkeys(
@@ -48,8 +52,10 @@ STATUSES: Mapping[str, str] = {
         "it is busy or down: reports wait; tell its operator if it lasts",
     ),
 }
-#: likewise an exchange through a relay
-RELAYED = {
+#: likewise other exchanges that settled nothing, most of them through a relay
+EXCHANGES = {
+    UNKNOWN_VERSION.name: "does not know this release's version of the protocol: have its operator"
+    " update it; reports wait",
     "KeyRetired": "does not know the key that came with the app, or the relay says so: ship the"
     " file of `veilcount relay-keys create`; reports wait",
     "NoGatewayReply": "did not reply: the relay, or something on the way, answered in its place;"
@@ -63,7 +69,7 @@ KEYS = {
 
 def describe(kind: str, *, keyed: bool, test: bool = False) -> str:
     """Return what a reply that is trouble means, with the aggregator as the subject."""
-    if sentence := VERDICTS.get(kind) or RELAYED.get(kind):
+    if sentence := VERDICTS.get(kind) or EXCHANGES.get(kind):
         return sentence
     status = kind.removeprefix(REJECTED)
     if kind != status:
@@ -89,7 +95,7 @@ class LastReply:
     @property
     def is_trouble(self) -> bool:
         """Whether it was anything but a delivery."""
-        return self.kind not in {Verdict.COUNTED, Verdict.DUPLICATE}
+        return self.kind not in DELIVERED
 
 
 @dataclass
@@ -166,8 +172,8 @@ def _kinds(reports: Iterable[Report], outcome: Outcome) -> dict[str, str]:
         return dict.fromkeys(series, prefix + outcome.why.replace("|", " ")[:MOST_TEXT])
     kinds: dict[str, str] = {}
     for fingerprint, verdict in zip(series, outcome.verdicts, strict=True):
-        if not verdict.delivered or fingerprint not in kinds:
-            kinds[fingerprint] = verdict.value
+        if verdict not in DELIVERED or fingerprint not in kinds:
+            kinds[fingerprint] = str(verdict)
     return kinds
 
 

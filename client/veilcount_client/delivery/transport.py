@@ -10,15 +10,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
 from veilcount_shared.errors import WireError
-from veilcount_shared.verdict import Verdict
+from veilcount_shared.problem_details import PROBLEM_TYPE, UNKNOWN_VERSION
 from veilcount_shared.wire import BINARY_TYPE, decode_verdicts
 
+from ..clock import instant
 from ..errors import NotUsable
 from . import backoff
 
@@ -32,14 +34,13 @@ MAX_REPLY = 64 << 10
 MAX_SECONDS = 30.0  # for the whole of an exchange, whatever each byte takes
 CODINGS = frozenset({"", "identity", "gzip"})  # two layers of one turn 16 bytes into megabytes
 OK = 200
-PROBLEM_TYPE = "application/problem+json"
 
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """The aggregator replied with a verdict a report."""
+    """The aggregator replied with a verdict a report, each a Verdict or `UNKNOWN_VERDICT`."""
 
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +72,18 @@ class Transport(Protocol):
 class HttpTransport:
     """Posts to an aggregator by HTTP."""
 
-    def __init__(self, url: str, key: str | None, now: Callable[[], float]) -> None:
-        """Remember the URL, and the app's key."""
+    def __init__(
+        self,
+        url: str,
+        key: str | None,
+        now: Callable[[], float],
+        announced: Callable[[str], object] = lambda _: None,
+    ) -> None:
+        """Remember the URL, and the app's key; `announced` is called with the end of a server."""
         self._url = url.rstrip("/")
         self._key = key
         self._now = now
+        self._announced = announced
         # Half of the time that an import of this package would take. Here, because a thread that is
         # importing it when the process forks leaves the child a locked module for ever.
         from . import deadline  # noqa: PLC0415
@@ -85,7 +93,10 @@ class HttpTransport:
     def send(self, body: bytes, reports: int) -> Outcome:
         """Post a batch of so many reports."""
         try:
-            return self._read(self.request("POST", "/v1/reports", body), reports)
+            reply = self.request("POST", "/v1/reports", body)
+            if end := announced_end(reply.headers):
+                self._announced(end)
+            return self._read(reply, reports)
         except Exception as error:  # noqa: BLE001 - whatever went wrong on the way, it is no verdict
             return Later(type(error).__name__, seen=not self._http.is_unsent(error))
 
@@ -145,11 +156,12 @@ class HttpTransport:
         if reply.status == OK:
             return _verdicts(reply.content, reports)
         problem = reply.headers.get("Content-Type", "").startswith(PROBLEM_TYPE)
-        if problem and reply.status in {400, 413, 415, 422}:
+        if problem and reply.status in {400, 413, 422} and not is_unknown_version(reply):
             return Rejected(f"{reply.status}")
-        # Any other answer may be a proxy's, a portal's or an operator's mistake: the reports wait.
-        seconds = backoff.retry_after(reply.headers.get("Retry-After"), self._now())
-        return Later(f"{reply.status}", seconds)
+        # An app may be updated before its server. Any other answer may be a proxy's, a portal's or
+        # an operator's mistake: the reports wait.
+        why = UNKNOWN_VERSION.name if is_unknown_version(reply) else f"{reply.status}"
+        return Later(why, backoff.retry_after(reply.headers.get("Retry-After"), self._now()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +182,22 @@ def problem_document(reply: Reply) -> dict[str, object]:
     except (ValueError, RecursionError):
         return {}
     return problem if isinstance(problem, dict) else {}
+
+
+def announced_end(headers: Mapping[str, str]) -> str:
+    """Return the days of a deprecation [RFC 9745] and sunset [RFC 8594], if there are any."""
+    deprecation, sunset = headers.get("Deprecation"), headers.get("Sunset")
+    try:
+        since = f"deprecated from {instant(int(deprecation[1:])):%Y-%m-%d}" if deprecation else ""
+        end = f"it ends on {parsedate_to_datetime(sunset):%Y-%m-%d}" if sunset else ""
+    except (ValueError, OverflowError, OSError):
+        return ""
+    return ", ".join(filter(None, (since, end)))
+
+
+def is_unknown_version(reply: Reply) -> bool:
+    """Whether the aggregator does not know the version of the protocol."""
+    return problem_document(reply).get("type") == UNKNOWN_VERSION.uri
 
 
 def _bounded(reply: requests.Response, most: int) -> bytes:

@@ -13,8 +13,15 @@ from veilcount_shared.problem_details import TYPE_PREFIX
 from veilcount_shared.report import Batch, Losses
 from veilcount_shared.wire import VERSION, encode_binary
 
-from ..delivery.replies import RELAYED, describe
-from ..delivery.transport import OK, Reply, malformed, problem_document, read_relay_keys
+from ..delivery.replies import EXCHANGES, describe
+from ..delivery.transport import (
+    OK,
+    Reply,
+    is_unknown_version,
+    malformed,
+    problem_document,
+    read_relay_keys,
+)
 from ..settings import ClientSettings
 from .problems import DiagnosticResult
 
@@ -42,7 +49,7 @@ def judge_reply(reply: Reply, *, keyed: bool) -> tuple[bool, str]:
         return True, "takes test batches: it is in development mode"
     if problem.get("place") == "test":
         return True, f"speaks version {VERSION}"
-    if problem.get("type") == TYPE_PREFIX + "unknown-version":
+    if is_unknown_version(reply):
         return False, f"does not speak version {VERSION}: bring both to the same release"
     return False, describe(str(reply.status), keyed=keyed)
 
@@ -88,9 +95,9 @@ def _ask(transport: RelayTransport, body: bytes, *, keyed: bool) -> tuple[str, b
         reply = transport.request("POST", "/v1/reports", body)
     except Exception as error:  # noqa: BLE001 - whatever goes wrong on the way is the finding
         name = type(error).__name__
-        if name in RELAYED:
+        if name in EXCHANGES:
             detail = f" ({error})" if str(error) else ""
-            return name, False, f"the gateway {RELAYED[name]}{detail}"
+            return name, False, f"the gateway {EXCHANGES[name]}{detail}"
         return name, False, f"cannot be reached ({name}): check the address and the network"
     return "", *judge_reply(reply, keyed=keyed)
 

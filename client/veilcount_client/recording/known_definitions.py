@@ -1,4 +1,5 @@
-"""Definitions that were ever loaded, so that a receipt can name those that no longer are.
+"""Definitions that were ever loaded, so that a receipt can name those that no longer are; and the
+names of the rows under which an aggregator may have counted a person's answers of them.
 
 The state keeps reports by fingerprint and budgets by lineage; what they were about is kept here, in
 one note of bounded size.
@@ -7,14 +8,17 @@ one note of bounded size.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import astuple, dataclass
 from datetime import date
+from typing import NamedTuple
 
-from veilcount_shared import Collection
+from veilcount_shared import Collection, schedule
+from veilcount_shared.collection import Linkage
 from veilcount_shared.periods import Unit, calendar_range
+from veilcount_shared.wire import encode_base64
 
-from ..state import Notes
+from ..state import ClientState, Notes
 from .budget_reservation import Claim
 
 NOTE = "definitions"
@@ -102,3 +106,34 @@ def remember(notes: Notes, collections: Iterable[Collection], claims: Mapping[st
     if merged != definitions:
         rows = [astuple(value) for value in merged.values()][-MOST:]
         notes.keep(NOTE, json.dumps(rows, separators=(",", ":"), ensure_ascii=False))
+
+
+class RowName(NamedTuple):
+    """What an operator needs to close one row; whoever knows it can tell it is the person's."""
+
+    fingerprint: str
+    pseudonym: str  # as the wire spells it
+
+    def __str__(self) -> str:
+        return f"{self.fingerprint} {self.pseudonym}"
+
+
+def row_names(state: ClientState, key: bytes) -> list[RowName]:
+    """Return the names of a person's rows, of definitions that are not loaded any more as well.
+
+    Of a period that was not answered, too: nothing is stored that would tell. Without a linkage,
+    or with tokens, each report is a row of its own, which takes no other report.
+    """
+    return list(_row_names(state, key))
+
+
+def _row_names(state: ClientState, key: bytes) -> Iterator[RowName]:
+    secret = state.person(key).secret
+    for series, definition in known_definitions(state).items():
+        last, _ = state.used(key, series)
+        if last < 0 or definition.linkage not in {Linkage.COLLECTION, Linkage.PERIOD}:
+            continue
+        epochs = range(last + 1) if definition.linkage == Linkage.PERIOD else (0,)
+        for epoch in epochs:
+            pseudonym = schedule.derive_linked_pseudonym(secret, series, epoch)
+            yield RowName(series, encode_base64(pseudonym))

@@ -156,7 +156,7 @@ class RedisState:
         return bool(self._run_once("hold", new.person, new.series, *values) == b"1")
 
     def held(self, key: bytes, series: str) -> HeldValue | None:
-        packed = self._run("held", key, series)
+        packed = self._run("value", "held:", key, series)
         return unpack_held(key, series.encode(), packed) if packed else None
 
     def held_due(self, now: float, most: int) -> list[HeldValue]:
@@ -183,7 +183,8 @@ class RedisState:
         return [int(number) for number in self._run("overdue", float(before), float(after), most)]
 
     def attempts(self) -> int:
-        return int(self._run("attempts"))
+        turns = self._query(lambda server: server.hvals(self._space + "turn"))
+        return max((int.from_bytes(turn[-2:], "big") for turn in turns), default=0)
 
     def next_due(self) -> float | None:
         return self._first("due")
@@ -230,7 +231,7 @@ class RedisState:
         self._run("keep_tokens", person.key, person.salt, *pairs)
 
     def token(self, key: bytes, pseudonym: bytes) -> bytes | None:
-        token: bytes | None = self._run("token", key, pseudonym)
+        token: bytes | None = self._run("value", "token:", key, pseudonym)
         return token
 
     # -- losses and notes ----------------------------------------------------------------------

@@ -13,11 +13,13 @@ from wsgiref.util import setup_testing_defaults
 from veilcount_shared import Collection
 from veilcount_shared.randomness import WORD_BITS, RandomSource
 from veilcount_shared.report import Batch, Report
-from veilcount_shared.verdict import Verdict
+from veilcount_shared.verdict import UNKNOWN_VERDICT, Verdict
 from veilcount_shared.wire import BINARY_TYPE, decode_binary, decode_json
 
 from ..clock import SystemClock
 from ..delivery.transport import Delivered, HttpTransport, Outcome, Reply, Transport
+
+UNKNOWN_EVERY = 100  # reports: a client that keeps none of them loses one
 
 
 class SettableClock:
@@ -71,6 +73,8 @@ class SeededRandomSource(RandomSource):
 class RecordingTransport:
     """Remembers every batch, and counts each of its reports.
 
+    Every hundredth is given the verdict of a later release first, and so comes again.
+
     With `onward` it also hands everything on; with `outcome` it returns that instead:
     `transport.outcome = Later("offline")`.
     """
@@ -80,11 +84,12 @@ class RecordingTransport:
         self.batches: list[Batch] = [] if batches is None else batches
         self.outcome: Outcome | None = None
         self._onward = onward
+        self._verdicts = 0
 
     @property
     def reports(self) -> list[Report]:
-        """Return every report that was sent and not rejected, in order."""
-        return [report for batch in self.batches for report in batch.reports]
+        """Return every report that was sent and not rejected, once, in order."""
+        return list(dict.fromkeys(report for batch in self.batches for report in batch.reports))
 
     def send(self, body: bytes, reports: int) -> Outcome:
         """Take a batch; one that a test wrote by hand may be JSON."""
@@ -94,7 +99,11 @@ class RecordingTransport:
         self.batches.append(decode(body))
         if self._onward is not None:
             return self._onward.send(body, reports)
-        return Delivered((Verdict.COUNTED,) * reports)
+        return Delivered(tuple(self._verdict() for _ in range(reports)))
+
+    def _verdict(self) -> str:
+        self._verdicts += 1
+        return Verdict.COUNTED if self._verdicts % UNKNOWN_EVERY else UNKNOWN_VERDICT
 
 
 class WsgiTransport(HttpTransport):

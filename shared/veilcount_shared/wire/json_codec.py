@@ -10,12 +10,12 @@ from __future__ import annotations
 import binascii
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn, TypeVar, get_type_hints
 
 from ..errors import BadField, WireError, WrongLength
 from ..report import Batch, Losses, Report
-from ..verdict import Verdict
+from ..verdict import UNKNOWN_VERDICT, Verdict
 from .binary import encode_binary
 from .version import VERSION, check_count, check_size, check_version
 
@@ -24,7 +24,7 @@ _BATCH_NEEDED = {"version", "reports"}
 _TOKEN = "token"  # noqa: S105 - the key of a report that has one
 _REPORT = {key: kind for key, kind in get_type_hints(Report).items() if key != _TOKEN}
 _LOSSES = get_type_hints(Losses)
-_VERDICTS = frozenset(Verdict)
+_VERDICTS = {str(verdict): verdict for verdict in Verdict}
 _KINDS = {
     dict: "an object",
     list: "a list",
@@ -74,27 +74,27 @@ def json_to_binary(body: bytes) -> bytes:
     return encode_binary(decode_json(body))
 
 
-def encode_verdicts(verdicts: Iterable[Verdict]) -> bytes:
+def encode_verdicts(verdicts: Iterable[str]) -> bytes:
     """Return the reply to a batch: one verdict a report, in its order."""
     return _dump({"verdicts": list(verdicts)})
 
 
-def decode_verdicts(body: bytes, reports: int) -> tuple[Verdict, ...]:
-    """Return the verdicts of a reply to a number of reports; raise WireError if it is invalid."""
+def decode_verdicts(body: bytes, reports: int) -> tuple[str, ...]:
+    """Return the verdicts of a reply to a number of reports; raise WireError if it is invalid.
+
+    A verdict of a later release is `UNKNOWN_VERDICT`. Other members of the reply are ignored.
+    """
     check_size(body)
-    fields = _expect("body", _load(body), dict)
-    _check_keys("body", fields, {"verdicts"}, {"verdicts"})
+    fields = _expect("body", _load(body, float), dict)
+    _check_keys("body", fields, set(fields), {"verdicts"})
     words = _expect("verdicts", fields["verdicts"], list)
     if len(words) != reports:
         raise WrongLength("verdicts", f"{len(words)} for {reports} reports")
     return tuple(_verdict(f"verdicts[{place}]", word) for place, word in enumerate(words))
 
 
-def _verdict(place: str, value: object) -> Verdict:
-    word = _expect(place, value, str)
-    if word not in _VERDICTS:
-        raise BadField(place, "not a verdict of this version")
-    return Verdict(word)
+def _verdict(place: str, value: object) -> str:
+    return _VERDICTS.get(_expect(place, value, str), UNKNOWN_VERDICT)
 
 
 # -- JSON, strictly --------------------------------------------------------------------------------
@@ -104,12 +104,16 @@ def _dump(value: object) -> bytes:
     return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
 
 
-def _load(body: bytes) -> object:
+def _no_fraction(_: str) -> NoReturn:
+    raise BadField("body", "only whole numbers")
+
+
+def _load(body: bytes, parse_fraction: Callable[[str], object] = _no_fraction) -> object:
     try:
         return json.loads(
             body.decode(),
             object_pairs_hook=_unique,
-            parse_float=_no_fraction,
+            parse_float=parse_fraction,
             parse_constant=_no_fraction,
         )
     except WireError:
@@ -126,10 +130,6 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(fields) != len(pairs):
         raise BadField("body", "a key is repeated in one object")
     return fields
-
-
-def _no_fraction(_: str) -> NoReturn:
-    raise BadField("body", "only whole numbers")
 
 
 def _expect(place: str, value: object, kind: type[Kind]) -> Kind:

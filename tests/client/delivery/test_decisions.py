@@ -9,7 +9,7 @@ from veilcount_client.delivery.transport import Delivered, Later, Rejected
 from veilcount_client.state import QueuedReport
 from veilcount_client.state.losses import Loss
 from veilcount_shared.report import Report
-from veilcount_shared.verdict import Verdict
+from veilcount_shared.verdict import UNKNOWN_VERDICT, Verdict
 
 REPORT = Report("00" * 32, 0, 0, bytes(16), 0, b"\0")
 QUEUED = [QueuedReport(number, b"person", REPORT, 0.0, 1) for number in range(len(Verdict))]
@@ -23,6 +23,13 @@ def test_every_report_is_delivered_dropped_or_retried_and_never_two_of_them() ->
     numbers = [*effects.delivered, *effects.dropped, *retried]
     assert sorted(numbers) == [report.number for report in QUEUED]
     assert (len(effects.delivered), len(effects.dropped), len(retried)) == (2, 4, 3)
+
+
+def test_an_unknown_verdict_keeps_its_report_and_the_others_are_applied() -> None:
+    effects = decide(QUEUED[:3], Delivered((Verdict.STALE, UNKNOWN_VERDICT, Verdict.COUNTED)))
+
+    assert (effects.retried, effects.delivered) == (QUEUED[1:2], [2])
+    assert effects.dropped == {0: Loss.STALE}
 
 
 @pytest.mark.parametrize("verdict", [each for each in Verdict if each.dropped])

@@ -18,8 +18,9 @@ from veilcount_client.delivery.transport import (
     Outcome,
     Rejected,
 )
+from veilcount_shared.problem_details import PROBLEM_TYPE, UNKNOWN_VERSION, Problem
 from veilcount_shared.report import Batch, Report
-from veilcount_shared.verdict import Verdict
+from veilcount_shared.verdict import UNKNOWN_VERDICT, Verdict
 from veilcount_shared.wire import BINARY_TYPE, encode_binary
 
 from . import server_fixtures
@@ -55,17 +56,62 @@ def test_every_verdict_is_delivered() -> None:
         assert sender.send(BODY, len(Verdict)) == Delivered(tuple(Verdict))
 
 
-@pytest.mark.parametrize("status", [400, 413, 415, 422])
+@pytest.mark.parametrize("status", [400, 413, 422])
 def test_a_problem_about_the_body_rejects_it(status: int) -> None:
     """Only an aggregator writes problem documents; a proxy or a portal sends 400, too."""
     assert outcome(server_fixtures.problem(status)) == Rejected(str(status))
     assert outcome(server_fixtures.answering(status)) == Later(str(status))
 
 
-@pytest.mark.parametrize("status", [204, 302, 401, 404, 429, 503])
+@pytest.mark.parametrize("status", [204, 302, 401, 404, 415, 429, 503])
 def test_any_other_status_is_for_later(status: int) -> None:
     assert outcome(server_fixtures.answering(status)) == Later(str(status))
     assert outcome(server_fixtures.problem(status)) == Later(str(status))
+
+
+def test_a_version_that_the_server_does_not_know_yet_is_for_later() -> None:
+    """An app that is updated before its server loses nothing; of other 400s the bytes are wrong."""
+    newer = Problem(UNKNOWN_VERSION, "only 1").body
+    behaviour = server_fixtures.answering(400, newer, Content_Type=PROBLEM_TYPE, Retry_After="61")
+
+    assert outcome(behaviour) == Later("unknown-version", 300.0)
+    assert outcome(server_fixtures.answering(400, newer)) == Later("400")
+
+
+def test_an_unknown_verdict_or_member_invalidates_no_reply() -> None:
+    reply = b'{"verdicts": ["splendid"], "more": 0.5}'
+
+    assert outcome(server_fixtures.answering(200, reply)) == Delivered((UNKNOWN_VERDICT,))
+
+
+ENDS = {
+    ("@1798761600", "Sun, 06 Jun 2027 08:00:00 GMT"): [
+        "deprecated from 2027-01-01, it ends on 2027-06-06"
+    ],
+    ("@1798761600", ""): ["deprecated from 2027-01-01"],
+    ("", "Sun, 06 Jun 2027 08:00:00 GMT"): ["it ends on 2027-06-06"],
+    ("true", ""): [],
+    ("@99999999999999999999", ""): [],
+    ("", "soon\tveilcount: all is well"): [],
+    ("", ""): [],
+}
+
+
+@pytest.mark.parametrize("status", [200, 400, 503])
+@pytest.mark.parametrize(("headers", "ends"), ENDS.items())
+def test_the_end_that_a_server_announces_changes_no_outcome(
+    status: int, headers: tuple[str, str], ends: list[str]
+) -> None:
+    """Only its dates are passed on [RFC 9745, RFC 8594]."""
+    deprecation, sunset = headers
+    behaviour = server_fixtures.answering(status, Deprecation=deprecation, Sunset=sunset)
+    announced: list[str] = []
+    with serving(behaviour) as server:
+        sender = HttpTransport(server.url, None, lambda: NOW, announced.append)
+        result = sender.send(BODY, 1)
+
+    assert announced == ends
+    assert result == outcome(server_fixtures.answering(status))
 
 
 RETRY_AFTER = {
@@ -102,7 +148,7 @@ def test_retry_after_is_rounded_up_and_bounded() -> None:
         server_fixtures.silent,
         server_fixtures.dropping,
         server_fixtures.answering(200),
-        server_fixtures.answering(200, b'{"verdicts": ["splendid"]}'),
+        server_fixtures.answering(200, b'{"verdicts": []}'),
         server_fixtures.answering(200, b"[" * 60_000),
         server_fixtures.answering(200, b"\xff\xfe"),
         server_fixtures.responding(b"\x00\x01 junk that is no HTTP\r\n\r\n"),

@@ -8,9 +8,12 @@ from unittest.mock import Mock, patch
 import pytest
 
 from veilcount_client.delivery.delivery_pool import MOST_THREADS
+from veilcount_client.delivery.transport import Delivered, Later, Outcome
 from veilcount_client.delivery.uploader import LEASE, OVERDUE, Uploader
+from veilcount_client.state.losses import Loss
 from veilcount_client.state.sqlite import SqliteState
-from veilcount_shared.verdict import Verdict
+from veilcount_shared.problem_details import UNKNOWN_VERSION
+from veilcount_shared.verdict import UNKNOWN_VERDICT, Verdict
 
 from ..device_fixtures import DAY, Device, Wire, at, clock_at, one_collection, pass_time, set_clock
 
@@ -106,23 +109,47 @@ def test_a_reply_after_the_client_was_closed_opens_no_file(tmp_path: Path) -> No
     assert state.waiting(device.clock.now() + DAY) == 200
 
 
-def test_what_is_full_is_kept_and_tried_again_a_few_times_a_week(tmp_path: Path) -> None:
-    """An hour's limit ends with the hour, and an operator can raise a period's.
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        Delivered((Verdict.FULL,)),
+        Delivered((UNKNOWN_VERDICT,)),
+        Later(UNKNOWN_VERSION.name),
+        Later("415"),
+    ],
+)
+def test_what_is_not_taken_yet_is_kept_and_tried_again_a_few_times_a_week(
+    tmp_path: Path, outcome: Outcome
+) -> None:
+    """An hour's limit ends with the hour; an app may be updated before its server is.
 
     For a day nothing is accepted: the report stays, and no attempt follows the other at once.
     """
     device = home(tmp_path, unit="week", late=21)
-    device.wire.verdict = lambda _: Verdict.FULL
+    device.wire.mood = lambda: outcome
     device.client.record("it", True)
     pass_time(device.clock, at(1, 9), device)
     refused = len(device.wire.attempts)
-    device.wire.verdict = lambda _: None
+    device.wire.mood = lambda: None
     pass_time(device.clock, at(12, 9), device)
 
     assert 1 <= refused <= 6
     assert len(device.wire.counted) == 1
     assert device.worker.state.losses() == {}
     assert device.worker.uploader.refused == 0
+
+
+@pytest.mark.parametrize("outcome", [Later("415"), Delivered((UNKNOWN_VERDICT,))])
+def test_what_is_never_taken_is_kept_until_its_age_limit(tmp_path: Path, outcome: Outcome) -> None:
+    device = home(tmp_path, late=7)
+    device.wire.mood = lambda: outcome
+    device.client.record("it", True)
+    pass_time(device.clock, at(7, 23), device)
+    kept = device.worker.state.losses()
+    pass_time(device.clock, at(9), device)
+
+    assert kept == {}
+    assert device.losses() == {Loss.AGED: 1}
 
 
 def test_a_bug_of_ours_is_named_and_loses_nothing(

@@ -108,6 +108,7 @@ def test_a_clock_forty_days_off_is_named(ahead: timedelta, words: str, tmp_path:
         (308, "text/html", "answers 308: no redirect is followed"),
         (418, "text/html", "answers 418: not as an aggregator would"),
         (400, PROBLEM, "answers 400 and refused the reports for good"),
+        (415, PROBLEM, "answers 415: it takes no bodies of this release: have its operator"),
     ],
 )
 def test_a_status_is_named_with_host(status: int, kind: str, words: str, tmp_path: Path) -> None:
@@ -124,6 +125,26 @@ def test_an_aggregator_that_cannot_be_reached_is_named_without_its_password(tmp_
 
     assert "http://127.0.0.1:9 cannot be reached (ConnectionError)" in reason(made)
     assert "secret" not in str(made.client.explain("theme"))
+
+
+def test_the_end_of_a_server_is_logged_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    sunset = "Sun, 06 Jun 2027 08:00:00 GMT"
+    with serving(answering(503, Sunset=sunset, Deprecation="@1798761600")) as server:
+        client = Client(
+            server.url, collections=DEFINITIONS, state_dir=tmp_path, clock=clock_at(NOW.timestamp())
+        )
+        client.consent(True)
+        client.record("theme", "dark")
+        for _ in range(2):
+            client.flush()
+        client.close()
+        requests = len(server.requests)
+
+    (line,) = [line for line in caplog.messages if "2027-06-06" in line]
+    assert requests > 1
+    assert f"{server.url}: deprecated from 2027-01-01, it ends on 2027-06-06: ship" in line
 
 
 def test_a_test_batch_needs_a_server_in_development(tmp_path: Path) -> None:

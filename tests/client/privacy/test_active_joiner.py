@@ -32,7 +32,7 @@ from veilcount_client.delivery.transport import Delivered, Later, Outcome
 from veilcount_client.delivery.uploader import Uploader
 from veilcount_client.state import QueuedReport
 from veilcount_client.testing import SeededRandomSource, SettableClock
-from veilcount_shared.verdict import Verdict
+from veilcount_shared.verdict import UNKNOWN_VERDICT, Verdict
 from veilcount_shared.wire import decode_binary
 
 from ..device_fixtures import HOUR, at, clock_at, device_in_memory, file, number
@@ -42,6 +42,7 @@ DEVICES, DAYS = 40, 4
 ALPHA = 1e-7  # of one way of joining two kinds of rows; all randomness is seeded
 TURNED_AWAY = 0.6  # of the marked attempts
 CLOSED = 0.3  # of the others of them
+TROUBLE = "503", "429", "415", "SSLError", "ReadTimeout"
 
 COLLECTIONS = file(
     a={"linkage": "collection"},
@@ -90,18 +91,19 @@ class Server:
 
     def _choose(self, row: Row) -> tuple[float, Outcome]:
         """Mark half of the collections by delays of all lengths; watch the others."""
-        name, _ = row
+        name, pseudonym = row
+        retried = UNKNOWN_VERDICT if pseudonym[0] % 2 else Verdict.FULL
         if name in "bdf":
             return 0.0, Delivered((Verdict.COUNTED,))
         if self.refused_keys and self.chance.random() < self.refused_keys:
             return 0.0, UNKNOWN_KEY
         if self.chance.random() < TURNED_AWAY:
             seconds = backoff.retry_after(str(self.chance.choice([1, 301, 3000, 10**6, 10**6])), 0)
-            why = self.chance.choice(["503", "429", "302", "SSLError", "ReadTimeout"])
+            why = self.chance.choice(TROUBLE)
             return seconds, Later(why, seconds if why in {"503", "429"} else 0.0)
         if self.chance.random() < CLOSED:
             return 0.0, Delivered((Verdict.CLOSED,))
-        return 0.0, Delivered((self.chance.choice([Verdict.COUNTED, Verdict.FULL]),))
+        return 0.0, Delivered((self.chance.choice([Verdict.COUNTED, retried]),))
 
     def rows(self, name: str, period: int | None = None) -> list[Row]:
         """Return the rows of a collection (and a period), in no order."""

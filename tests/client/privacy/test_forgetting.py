@@ -20,7 +20,7 @@ import pytest
 
 from veilcount_client.delivery.uploader import Uploader
 from veilcount_client.recording.answer_times import is_answering
-from veilcount_client.recording.row_names import RowName
+from veilcount_client.recording.known_definitions import RowName
 from veilcount_client.state import PersonState
 from veilcount_client.state.sqlite import SqliteState
 from veilcount_client.testing import SeededRandomSource

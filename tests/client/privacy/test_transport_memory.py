@@ -24,6 +24,7 @@ from veilcount_client.delivery.transport import HttpTransport, Reply, Transport
 from veilcount_client.testing.doubles import RecordingTransport, WsgiTransport
 from veilcount_shared.oblivious_http.encapsulation import RESPONSE_TYPE
 from veilcount_shared.oblivious_http.key_config import KEY_PROBLEM
+from veilcount_shared.problem_details import UNKNOWN_VERSION, Problem
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import encode_binary, encode_verdicts
@@ -69,6 +70,10 @@ def answers() -> Iterator[Answer]:
         for verdict in Verdict:
             yield Answer(200, JSON, encode_verdicts((verdict,)), is_sealed=is_sealed)
         yield Answer(200, JSON, b'{"verdicts": ["unheard-of"]}', is_sealed=is_sealed)
+        newer = Problem(UNKNOWN_VERSION, "").body
+        yield Answer(400, PROBLEM, newer, is_sealed=is_sealed)
+        for header in ({"Deprecation": "@1800000000"}, {"Sunset": "Fri, 01 Jan 2100 00:00:00 GMT"}):
+            yield Answer(200, JSON | header, encode_verdicts([""]), is_sealed=is_sealed)
         yield Answer(200, JSON | {"Set-Cookie": "who=you"}, b"[" * 9999, is_sealed=is_sealed)
     for status in (400, 401):
         yield Answer(status, PROBLEM, document)

@@ -261,6 +261,18 @@ def test_no_jump_of_the_clock_gains_a_slot(jumps: list[tuple[float, str]]) -> No
         assert stored[collection.fingerprint] * 10**6 <= spent[name] <= cap
 
 
+def test_a_clock_that_was_ahead_answers_nothing_until_it_has_caught_up(tmp_path: Path) -> None:
+    """Its period is answered once, early or not; none before it is, whatever is recorded then."""
+    device = new_device(tmp_path)
+    for day in (0, 5, 2, 4, 5.1, 6):
+        set_clock(device.clock, at(day, 9))
+        device.record()
+    device.client.flush()
+
+    assert periods(device) == [0, 5, 6]
+    assert device.losses() == {Loss.FROZEN: 3}
+
+
 @pytest.mark.parametrize("reading", [1e18, math.nan, -math.inf, -1.0])
 def test_a_clock_outside_the_calendar_draws_nothing(tmp_path: Path, reading: float) -> None:
     collections = file(it={}, last={"takes": "last"}, kept={"presence": "hidden"})

@@ -232,6 +232,22 @@ def test_production_rejects_seeded_randomness(veilcount: ClientHarness, tmp_path
     assert client.explain("theme").losses == {"malformed": 1}
 
 
+def test_every_hundredth_report_comes_again_and_none_is_lost_or_double() -> None:
+    """An app that counts on flush() finds out, and a client that drops what it does not know."""
+    with ClientHarness() as veilcount:
+        client = veilcount.client(file(saved={"unit": "event", "per_day": 250}))
+        for _ in range(250):
+            client.record("saved", True)
+        flushed = [veilcount.flush()]
+        sent = len(veilcount.sent)
+        veilcount.advance(days=1)
+        flushed += [veilcount.flush()]
+
+        assert flushed == [False, True]
+        assert sent == len(veilcount.sent) == 250
+        assert client.explain("saved").losses == {}
+
+
 def test_a_recording_transport_takes_a_batch_that_a_test_wrote_as_json() -> None:
     batch = Batch((Report("ab" * 32, 1, 0, bytes(16), 2, b"\1"),))
     transport = RecordingTransport()

@@ -48,7 +48,7 @@ class _Request(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    do_GET = do_POST = do_DELETE = answer  # noqa: N815 - the names that are called
+    do_GET = do_POST = do_DELETE = do_OPTIONS = answer  # noqa: N815 - the names that are called
 
     def log_message(self, *_: object) -> None:
         """Say nothing."""

@@ -97,6 +97,16 @@ def test_no_header_of_a_device_arrives_but_what_is_read(
     assert reply.headers["Connection"] == "close"
 
 
+@pytest.mark.parametrize("method", ["POST", "OPTIONS"])
+def test_the_aggregator_decides_which_pages_may_send(
+    proxy: Nginx, echo: RecordingUpstream, method: str
+) -> None:
+    ask(proxy, method, REPORTS, headers={"Origin": "https://elsewhere.example"})
+
+    assert echo.lines[-1] == f"{method} {REPORTS} HTTP/1.1"
+    assert echo.headers[-1]["origin"] == "https://elsewhere.example"
+
+
 def test_an_analyst_keeps_his_session_and_no_address(proxy: Nginx, echo: RecordingUpstream) -> None:
     reply = ask(proxy, "GET", "/collections", headers=REVEALING)
     arrived = echo.headers[-1]
@@ -244,14 +254,14 @@ def test_doctor_finds_no_problem_through_the_proxy(
         in_front_of(tmp_path / "nginx", server.port) as nginx,
     ):
         kind = {"Content-Type": BINARY_TYPE}
-        counted = ask(nginx, "POST", REPORTS, data=body(collection()), headers=kind).json()
+        counted = ask(nginx, "POST", REPORTS, data=body(collection()), headers=kind)
         monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(nginx.certificate))
-        garbage = HttpTransport(nginx.url, None, time.time).send(b"garbage", 1)
+        garbage = HttpTransport(nginx.url, None, time.time).send(b"VC", 1)
         capsys.readouterr()
         code = run(["doctor", "--url", nginx.url, "--json"])
         found = json.loads(capsys.readouterr().out)["findings"]
 
-    assert counted == COUNTED
+    assert counted.json()["verdicts"] == COUNTED
     assert garbage == Rejected("400")
     assert (code, [each for each in found if each["state"] == "wrong"]) == (0, [])
 

@@ -175,6 +175,33 @@ def test_the_gateway_gets_nothing_but_the_body(relay: Nginx, gateway: RecordingU
     assert gateway.names == {"localhost"}
 
 
+APP = "https://app.example.org"
+LISTED = {f'# "{APP}" $http_origin;': f'"{APP}" $http_origin;'}
+
+
+def test_pages_of_listed_origins_may_send_and_no_other(
+    gateway: RecordingUpstream, tmp_path: Path
+) -> None:
+    """The gateway learns nothing of it."""
+    gateway.reply = (200, {"Content-Type": "message/ohttp-res"})
+    exchanges = [(method, origin) for origin in (APP, f"{APP}:8443", "null") for method in METHODS]
+    before, certificate = len(gateway.headers), gateway.certificate
+    with relay_to(tmp_path / "nginx", gateway.server_address[1], certificate, LISTED) as nginx:
+        replies = [
+            post(nginx, method=method, headers={"Origin": each}) for method, each in exchanges
+        ]
+        without = [post(nginx, method=method).status_code for method in METHODS]
+
+    shown = [each.headers.get("Access-Control-Allow-Origin") for each in replies]
+    assert [each.status_code for each in replies] == [200, 204, 403, 403, 403, 403]
+    assert shown == [APP, APP, None, None, None, None]
+    assert [each.headers["Vary"] for each in replies[:2]] == ["Origin", "Origin"]
+    assert replies[1].headers["Access-Control-Allow-Headers"] == "Content-Type"
+    assert without == [200, 405]
+    assert {frozenset(each) for each in gateway.headers[before:]} == {frozenset(PASSED)}
+
+
+METHODS = "POST", "OPTIONS"
 REQUESTS = (
     (405, PATH, "GET", REQUEST_TYPE, 0),
     (405, PATH, "PUT", REQUEST_TYPE, 9),

@@ -119,7 +119,7 @@ def test_an_aggregator_counts_on_it_and_no_command_line_nor_log_has_the_password
     ran = [store.veilcount("init"), store.veilcount("collections", "push", str(definitions))]
     flags = ["--workers", "2", "--journal", str(tmp_path / "releases.jsonl")]
     with Server(store.secrets.file("url"), tmp_path, *flags) as server:
-        verdict = send(server.url, body(collection())).json()
+        verdict = send(server.url, body(collection())).json()["verdicts"]
         lines = command_lines()
         ready = server.ready
     ran += [store.veilcount("estimate", "autosave", "--json"), store.veilcount("doctor", "--json")]

@@ -97,7 +97,7 @@ def test_the_service_starts_serves_and_ends_as_it_is_written(host: Path) -> None
     (command,) = SERVICE["ExecStart"]
     with started(words(moved(command, host, port)), environment(host)) as process:
         wait_until(lambda: listens(port))
-        answer = send(f"http://{HOST}:{port}", body(collection())).json()
+        answer = send(f"http://{HOST}:{port}", body(collection())).json()["verdicts"]
         wait_until(lambda: handles_sigterm(process.pid))  # workers may serve before
         process.send_signal(signal.SIGTERM)
         code = process.wait(float(SERVICE["TimeoutStopSec"][0]))
@@ -194,7 +194,7 @@ def test_the_service_asks_the_kernel_for_nothing_that_it_may_not(host: Path) -> 
     traced = ["strace", "-f", "-qq", "-c", "-U", "name", "-o", str(trace)]
     with started(traced + words(moved(command, host, port)), environment(host)) as process:
         wait_until(lambda: listens(port), 60)
-        assert send(f"http://{HOST}:{port}", body(collection())).json() == COUNTED
+        assert send(f"http://{HOST}:{port}", body(collection())).json()["verdicts"] == COUNTED
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
         os.kill(int(children.split()[0]), signal.SIGTERM)
         process.wait(30)

@@ -192,7 +192,7 @@ def verdict(host: Host, report: Report) -> Verdict:
     body = encode_binary(Batch((report,)))
     url, headers = f"{host.url}/v1/reports", {"Content-Type": BINARY_TYPE}
     reply = requests.post(url, body, headers=headers, timeout=30)
-    return decode_verdicts(reply.content, 1)[0]
+    return Verdict(*decode_verdicts(reply.content, 1))
 
 
 def report_of(collection: Collection, slot: SlotSecret, token: bytes) -> Report:

@@ -126,7 +126,7 @@ class Device:
             if reply.status == 503 and not reply.getheader("Retry-After"):
                 self.wrong.append(f"nobody said when to come back: {content!r}")
             return None
-        return decode_verdicts(content, len(reports))
+        return tuple(map(Verdict, decode_verdicts(content, len(reports))))
 
 
 @dataclass

@@ -33,7 +33,7 @@ from veilcount_serving.worker_processes import (
 from veilcount_serving.wsgi_threads import WsgiThreads
 from veilcount_shared import Collection
 
-from ...settings import PREFIX
+from ...settings import PREFIX, parse_labels
 from ...store.store_url import redact_url
 from . import options
 from .issuer_ledger import FILE, accept, collections, erase_account, issued, keys_folder, verify
@@ -179,6 +179,13 @@ def account_token(account: str, key: Path, days: int, *, as_json: bool) -> None:
     default=8,
     show_default=True,
     help="Signatures per second for one account, in the long run; 0: no limit.",
+)
+@click.option(
+    "--origins",
+    default="",
+    metavar="ORIGINS",
+    callback=lambda _, __, text: parse_labels(text),
+    help="Origins of web pages that may fetch tokens, separated by commas; no other page may.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the startup line as JSON.")
 @click.pass_context

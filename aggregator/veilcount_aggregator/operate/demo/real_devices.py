@@ -45,7 +45,7 @@ class DeliveryRecorder:
         """Post a batch of so many reports."""
         outcome = self._onward.send(body, reports)
         if isinstance(outcome, Delivered):
-            self.verdicts.update(outcome.verdicts)
+            self.verdicts.update(map(Verdict, outcome.verdicts))
             for report, verdict in zip(decode_binary(body).reports, outcome.verdicts, strict=True):
                 self.counted[report.fingerprint, report.period] += verdict is Verdict.COUNTED
         return outcome

@@ -66,7 +66,7 @@ ENDPOINTS.append(
         returns=RESPONSE_TYPE,
         extra_problems=(
             *("gateway-key", "bad-request", "incomplete", "too-large", "unsupported"),
-            *("busy", "unavailable", "failed"),
+            *("wrong-origin", "busy", "unavailable", "failed"),
         ),
     )
 )

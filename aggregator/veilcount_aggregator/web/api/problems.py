@@ -1,7 +1,7 @@
 """Problems of the aggregator: the closed table of their types, and errors mapped to them.
 
-A device drops a batch permanently on 400, 413, 415 and 422: none of these is ever the status of a
-fault of the server, the store or the network.
+A device drops a batch permanently on 400, 413 and 422, except for an unknown version: none of these
+is ever the status of a fault of the server, the store or the network.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 from veilcount_analysis.errors import NoiseUnavailable, QueryError
 from veilcount_serving.errors import Overloaded, SettingsError
+from veilcount_serving.origins import WRONG_ORIGIN
 from veilcount_shared.errors import (
     BadField,
     DefinitionError,
@@ -25,6 +26,7 @@ from veilcount_shared.problem_details import (
     FAILED,
     INCOMPLETE,
     RETRY_SECONDS,
+    UNKNOWN_VERSION,
     Problem,
     ProblemError,
     ProblemKind,
@@ -61,11 +63,7 @@ def _row(kind: ProblemKind) -> tuple[int, str, str]:
 
 #: the closed list, with status, title and fix: a name keeps its meaning for ever
 _KINDS: dict[str, tuple[int, str, str]] = {
-    "unknown-version": (
-        400,
-        "Unsupported protocol version",
-        "bring the device's library and the aggregator to releases that share a version",
-    ),
+    "unknown-version": _row(UNKNOWN_VERSION),
     "wrong-length": (
         400,
         "Wrong length or count",
@@ -88,6 +86,7 @@ _KINDS: dict[str, tuple[int, str, str]] = {
         "send `Authorization: Bearer` and a key of `veilcount keys create`",
     ),
     "wrong-role": (403, "Key of another role", "use a key of the role that the detail names"),
+    "wrong-origin": _row(WRONG_ORIGIN),
     "not-found": (404, "Not found", "compare the path with /openapi.json"),
     "wrong-method": (405, "Method not allowed", "use a method that the Allow header names"),
     "not-acceptable": (

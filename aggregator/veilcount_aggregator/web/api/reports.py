@@ -7,11 +7,13 @@ the event loop of a worker (`server.rsgi`), or on a thread of any WSGI server (`
 
 from __future__ import annotations
 
+import secrets
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from http import HTTPStatus
+from random import getrandbits
 from typing import Any, NamedTuple
 from wsgiref.types import StartResponse, WSGIApplication
 
@@ -28,7 +30,7 @@ from ...intake.group_intake import ANSWER_SECONDS, GroupIntake, IntakeRequest
 from ...intake.pipeline import IntakeFailed, Outcome
 from ...intake.service_counters import REPORTS
 from ...records.api_keys import Role
-from ...store import VERDICTS, Codes
+from ...store import COUNTED, VERDICTS, Codes
 from .auth import Authenticator
 from .endpoint import ENDPOINTS, Endpoint
 from .problems import internal_error, problem_from_error, refusal
@@ -57,7 +59,7 @@ ENDPOINTS.append(
         role=Role.DEVICE,
         other_bodies={BINARY_TYPE: None},
         returns=Verdicts,
-        extra_problems=("wrong-length", "unknown-version", "incomplete", "busy"),
+        extra_problems=("wrong-length", "unknown-version", "wrong-origin", "incomplete", "busy"),
     )
 )
 
@@ -104,11 +106,16 @@ class ReportsEndpoint:
     """Admits requests by their head, and answers them by the outcome of their body."""
 
     def __init__(
-        self, authority: Authenticator, figures: RequestMetrics, problems: DeviceProblems
+        self,
+        authority: Authenticator,
+        figures: RequestMetrics,
+        problems: DeviceProblems,
+        reply: Callable[[Codes], bytes],
     ) -> None:
         self._authority = authority
         self._figures = figures
         self._problems = problems
+        self._reply = reply
 
     def admit(self, method: str, authorization: str, length: str) -> tuple[str, int | None]:
         """Return a request's device key and the announced length of its body, or refuse it."""
@@ -126,7 +133,7 @@ class ReportsEndpoint:
         if isinstance(outcome, Exception):
             response = self._refuse(outcome, header)
         else:
-            response = DeviceResponse(200, _VERDICTS, reply(outcome))
+            response = DeviceResponse(200, _VERDICTS, self._reply(outcome))
         self._figures.answered(REPORTS, response.status, seconds)
         return response
 
@@ -191,15 +198,45 @@ class WsgiReports:
 
 
 _SOURCE_CLASS = "HTTP_" + SOURCE_CLASS.upper().replace("-", "_")
-_WORDS = [f'"{verdict}"' for verdict in VERDICTS]
-_ONE = [f'{{"verdicts":[{word}]}}'.encode() for word in _WORDS]
+_WORDS = [f'"{verdict}"'.encode() for verdict in VERDICTS]
+_ONE = [b'"verdicts":[%b]}' % word for word in _WORDS]
+#: of one length, so that the length of an encrypted reply says nothing more
+_VALUES = '"unknown"', "[null, 1]", '{"a":1.5}', "-1234.5e6", "123456789"
+_MEMBERS = [f'"{secrets.token_hex(4)}":{secrets.choice(_VALUES)}'.encode() for _ in range(256)]
+DEVELOPMENT_UNKNOWN = 100
 
 
 def reply(codes: Codes) -> bytes:
-    """Return what `encode_verdicts` does, in a tenth of the time: no word needs an escape."""
+    """Return a reply of these verdicts: its first member is one that no release knows [RFC 8701].
+
+    A client that does not ignore it fails at its first report, not when there is such a member.
+    """
     if len(codes) == 1:
-        return _ONE[int(codes[0])]
-    return f'{{"verdicts":[{",".join([_WORDS[code] for code in codes.tolist()])}]}}'.encode()
+        return b"{%b,%b" % (_MEMBERS[getrandbits(8)], _ONE[int(codes[0])])
+    return _reply([_WORDS[code] for code in codes.tolist()])
+
+
+def _reply(words: Sequence[bytes]) -> bytes:
+    return b'{%b,"verdicts":[%b]}' % (_MEMBERS[getrandbits(8)], b",".join(words))
+
+
+class DevelopmentReplies:
+    """Replies of `veilcount dev`: of every hundredth counted report the verdict is unknown, too.
+
+    The report was counted, and so is a duplicate when it comes again.
+    """
+
+    def __init__(self) -> None:
+        self._counted = 0
+
+    def __call__(self, codes: Codes) -> bytes:
+        """Return a reply of these verdicts."""
+        return _reply([self._word(code) for code in codes.tolist()])
+
+    def _word(self, code: int) -> bytes:
+        self._counted += code == COUNTED
+        is_last = code == COUNTED and self._counted % DEVELOPMENT_UNKNOWN == 0
+        return b'"%b"' % secrets.token_hex(4).encode() if is_last else _WORDS[code]
 
 
 def unanswered() -> StoreUnavailable:

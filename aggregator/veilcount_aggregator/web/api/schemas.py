@@ -27,7 +27,7 @@ from ...store.retention.row_closing import RowReference
 
 
 class Verdicts(Struct):
-    """One verdict a report, in the batch's order."""
+    """One verdict a report, in the batch's order; and members to be ignored."""
 
     verdicts: list[Verdict]
 

@@ -22,7 +22,9 @@ from veilcount_aggregator.errors import (
     StoreUnavailable,
     StoreUnfit,
 )
+from veilcount_aggregator.intake.live_reports import LiveReports
 from veilcount_aggregator.records.api_keys import Role, load_api_keys, revoke_key
+from veilcount_aggregator.server.app import assemble
 from veilcount_aggregator.store import VERDICTS
 from veilcount_aggregator.web.api.reports import reply
 from veilcount_client.delivery.transport import Delivered, Later, Rejected
@@ -30,11 +32,12 @@ from veilcount_client.testing.doubles import WsgiTransport
 from veilcount_serving.errors import Overloaded
 from veilcount_shared.errors import BadField, DefinitionError
 from veilcount_shared.report import Batch
-from veilcount_shared.verdict import Verdict
+from veilcount_shared.verdict import UNKNOWN_VERDICT, Verdict
 from veilcount_shared.wire import (
     BINARY_TYPE,
     JSON_TYPE,
     MAX_BODY,
+    decode_verdicts,
     encode_binary,
     encode_json,
     encode_verdicts,
@@ -88,7 +91,7 @@ def test_each_report_gets_its_verdict(deployed: Deployment) -> None:
 def test_the_reply_is_kept_by_nobody(deployed: Deployment) -> None:
     reply = deployed.send(Batch((deployed.report("theme"), deployed.report("theme"))))
 
-    assert reply.body == b'{"verdicts":["counted","counted"]}'
+    assert json.loads(reply.body)["verdicts"] == ["counted", "counted"]
     assert reply.headers == {
         "Content-Type": JSON_TYPE,
         "Content-Length": str(len(reply.body)),
@@ -130,12 +133,47 @@ def unwanted(*_: object, **__: object) -> None:
 
 
 def test_a_reply_is_spelled_as_the_protocol_does() -> None:
+    """With a drawn member besides, by which no client notices anything, nor by its length."""
     codes = range(len(VERDICTS))
     lists = [list(combination) for size in range(4) for combination in product(codes, repeat=size)]
 
     for chosen in [*lists, list(codes) * 111]:
         verdicts = [VERDICTS[code] for code in chosen]
-        assert reply(np.array(chosen, np.uint8)) == encode_verdicts(verdicts)
+        written = reply(np.array(chosen, np.uint8))
+        assert decode_verdicts(written, len(chosen)) == tuple(verdicts)
+        assert len(written) == len(encode_verdicts(verdicts)) + 21
+
+
+def test_every_reply_has_a_member_that_no_release_knows() -> None:
+    """Of a name and a value that nobody can rely on."""
+    replies = [json.loads(reply(np.array([0], np.uint8))) for _ in range(500)]
+    members = {
+        name: value for each in replies for name, value in each.items() if name != "verdicts"
+    }
+
+    assert [list(each.pop("verdicts")) for each in replies] == [["counted"]] * 500
+    assert all(len(each) == 1 for each in replies)
+    assert len(members) > 100
+    assert len({type(value) for value in members.values()}) == 5
+
+
+def test_in_development_some_verdicts_are_unknown_and_the_reports_duplicates_then(
+    tmp_path: Path,
+) -> None:
+    """So that a client which loses a report on a verdict of a later release is found out."""
+    live = LiveReports(lambda _: None)
+    with deployment(tmp_path, FILE, dev=True) as developing:
+        app = assemble(developing.aggregator, live=live).flask
+        transport = WsgiTransport(app)
+        bodies = [encode_binary(Batch((developing.report("theme"),))) for _ in range(250)]
+        outcomes = [[transport.send(body, 1) for body in bodies] for _ in range(2)]
+
+        assert developing.counted("theme") == 250
+    unknown = [
+        place for place, each in enumerate(outcomes[0]) if each == Delivered((UNKNOWN_VERDICT,))
+    ]
+    assert unknown == [99, 199]
+    assert set(outcomes[1]) == {Delivered((Verdict.DUPLICATE,))}
 
 
 def test_a_body_without_a_length_is_read_to_its_end_or_to_the_limit(deployed: Deployment) -> None:
@@ -145,7 +183,7 @@ def test_a_body_without_a_length_is_read_to_its_end_or_to_the_limit(deployed: De
     unknown = deployed.ask("POST", PATH, raw, kind=BINARY_TYPE, environ={"CONTENT_LENGTH": ""})
     refused = deployed.ask("POST", PATH, environ=UNANNOUNCED | {"wsgi.input": long})
 
-    assert chunked.json == {"verdicts": ["counted"]}
+    assert chunked.json["verdicts"] == ["counted"]
     assert (unknown.problem, refused.problem) == ("wrong-length", "too-large")
     assert long.tell() == MAX_BODY + 1
 
@@ -158,7 +196,7 @@ def test_a_test_batch_is_counted_in_development_only(deployed: Deployment, tmp_p
 
     assert (refused.problem, refused.json["place"]) == ("bad-field", "test")
     assert deployed.counted("theme") == 0
-    assert taken.json == {"verdicts": ["counted"]}
+    assert taken.json["verdicts"] == ["counted"]
 
 
 # -- refused ---------------------------------------------------------------------------------------
@@ -209,7 +247,7 @@ def test_devices_need_a_key_once_there_is_one(deployed: Deployment) -> None:
     assert (without.status, without.problem) == (401, "no-key")
     assert without.headers["WWW-Authenticate"] == 'Bearer realm="veilcount"'
     assert 'error="invalid_token"' in wrong.headers["WWW-Authenticate"]
-    assert right.json == {"verdicts": ["counted"]}
+    assert right.json["verdicts"] == ["counted"]
     assert [deployed.send(Batch((report,)), key=each).status for each in ("", key)] == [401, 401]
 
 
