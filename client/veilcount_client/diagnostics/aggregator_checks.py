@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from veilcount_shared.errors import VeilcountError
 from veilcount_shared.oblivious_http.key_config import AES_128_GCM, KeyConfig, decode_configs
-from veilcount_shared.problem_details import TYPE_PREFIX
 from veilcount_shared.report import Batch, Losses
 from veilcount_shared.wire import VERSION, encode_binary
 
