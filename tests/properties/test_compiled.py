@@ -91,3 +91,8 @@ def test_what_is_no_compiled_file_is_refused(text: str, fix: str) -> None:
         parse_compiled(text, "collections.json")
 
     assert fix in refused.value.fix
+
+
+def test_a_server_takes_the_file_that_people_write() -> None:
+    with pytest.raises(DefinitionError, match="give the TOML file"):
+        parse_collections(compile_collections(COLLECTIONS.values()), no_values_file)

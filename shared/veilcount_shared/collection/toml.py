@@ -33,6 +33,10 @@ def parse_collections(text: str, read_values: ReadValues, file: str = "") -> dic
     `read_values` maps a `values_file` entry to its lines: this module does no I/O.
     """
     try:
+        if text.lstrip().startswith("{"):
+            raise DefinitionError(
+                "file", file or "text", "compiled: give the TOML file that it is of"
+            )
         tables = tomllib.loads(text, parse_float=_exact)
         return parse_tables(tables.pop("app", None), tables, read_values)
     except DefinitionError as error:
