@@ -13,6 +13,7 @@ from veilcount_analysis.text.utc_days import days
 from veilcount_shared import Collection
 from veilcount_shared.domain import Label
 from veilcount_shared.errors import format_value
+from veilcount_shared.translations import TEXT_KEYS, by_language
 
 from ....queries import Snapshot
 from ..pages import Content
@@ -32,7 +33,6 @@ KEYS = (
         "delta",
         "twin",
         "owner",
-        "purpose",
     ),
     "replaces",
 )
@@ -92,10 +92,17 @@ def entries(collection: Collection) -> dict[str, str]:
         "cohort": cohort and {"draw": cohort.draw, "of": cohort.of, "number": cohort.number},
     }
     more = {key: special[key] if key in special else getattr(collection, key) for key in KEYS}
-    declared = {"question": collection.question} | collection.domain.declaration()
+    declared = _texts(collection) | collection.domain.declaration()
     return {key: _written(value) for key, value in declared.items()} | {
         key: format_value(value, LINE) for key, value in more.items()
     }
+
+
+def _texts(collection: Collection) -> dict[str, object]:
+    """Return what people read, by language where there are several."""
+    tables = {key: by_language(collection.translations, key) for key in TEXT_KEYS}
+    texts = {key: tables[key] or getattr(collection, key, None) for key in TEXT_KEYS}
+    return {key: text for key, text in texts.items() if text}
 
 
 def _written(value: object) -> str:
@@ -103,7 +110,7 @@ def _written(value: object) -> str:
     if isinstance(value, dict):
         fields = (f"{name} = {_written(field)}" for name, field in value.items())
         return f"{{{', '.join(fields)}}}"
-    return _some(value) if isinstance(value, list) else format_value(value, LINE)
+    return _some(value) if isinstance(value, list | tuple) else format_value(value, LINE)
 
 
 def _some(values: Sequence[object]) -> str:
