@@ -182,6 +182,7 @@ def test_held_is_a_line_of_the_definition() -> None:
     "keys",
     [
         'values = ["a", "b"]\nother = "else"',
+        'values = ["a", "b"]\nlabels = {de = ["x", "y"]}\npurpose = {de = "z", pt-BR = "w"}',
         'values = "open"',
         'values = "open"\ndiscover = true',
         'range = [0, 10]\nmeasure = "ranges"',
