@@ -200,7 +200,7 @@ def sends_nothing_again(
     return replace(effects, delivered=[*effects.delivered, *numbers], retried=())
 
 
-def _judging(wrong: Callable[[str], str]) -> Plant:
+def _misreading(wrong: Callable[[str], str]) -> Plant:
     """Return a plant that takes a verdict for another."""
 
     @in_place_of(decisions, "decide_verdicts")
@@ -425,15 +425,15 @@ WRONG_CLIENTS: tuple[tuple[str, Plant], ...] = (
     ("draws the message at each try", draws_at_each_try),
     ("sends the whole body again after a partial `full`", sends_the_whole_body_again),
     ("takes `full` for the end", sends_nothing_again),
-    ("takes `duplicate` for a loss to be retried", _judging(
+    ("takes `duplicate` for a loss to be retried", _misreading(
         lambda word: Verdict.FULL if word is Verdict.DUPLICATE else word)),
-    ("drops at an unknown verdict", _judging(
+    ("drops at an unknown verdict", _misreading(
         lambda word: Verdict.MALFORMED if word == UNKNOWN_VERDICT else word)),
-    ("drops at `early`", _judging(
+    ("drops at `early`", _misreading(
         lambda word: Verdict.STALE if word is Verdict.EARLY else word)),
-    ("drops at `unknown_collection`", _judging(
+    ("drops at `unknown_collection`", _misreading(
         lambda word: Verdict.STALE if word is Verdict.UNKNOWN_COLLECTION else word)),
-    ("retries at `stale`", _judging(
+    ("retries at `stale`", _misreading(
         lambda word: Verdict.FULL if word is Verdict.STALE else word)),
     ("an unknown verdict spoils the reply", refuses_unknown_verdicts),
     ("an unknown member spoils the reply", refuses_unknown_members),
