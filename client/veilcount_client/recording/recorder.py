@@ -98,7 +98,11 @@ class Recorder:
     def sweep(self, now: float, collections: Collections) -> None:
         """Draw held answers whose instant has come, and the absences that are due."""
         self._put_on_device()
-        due = {key: answer for key, answer in self._held.items() if answer.instants[0] <= now}
+        due = {
+            key: replace(answer, at=answer.instants[0])
+            for key, answer in self._held.items()
+            if answer.instants[0] <= now
+        }
         self.drawer.store(due.values())  # first, so that a StateError loses none of them
         for key in due:
             self._held.pop(key, None)
@@ -267,9 +271,10 @@ class Recorder:
         return HeldValue(answer.person.key, answer.collection.fingerprint, *fields)
 
     def _of_device(self, held: HeldValue, collection: Collection) -> PersonAnswer:
+        """Return the answer of a held value, as of its instant: it leaves by that, not a record."""
         person = self.state.person(held.person)
         value = decode(held.value)
-        return PersonAnswer(person, collection, held.period, held.segment, value, held.at)
+        return PersonAnswer(person, collection, held.period, held.segment, value, held.due)
 
     # -- absences ------------------------------------------------------------------------------
 
