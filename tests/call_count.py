@@ -1,9 +1,11 @@
-"""How much work something is, counted in calls: no machine's speed is in it."""
+"""How much work something is, counted in calls or lines: no machine's speed is in it."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from types import FrameType
+from typing import Any
 
 
 def count_calls(act: Callable[[], object]) -> int:
@@ -20,4 +22,22 @@ def count_calls(act: Callable[[], object]) -> int:
         act()
     finally:
         sys.setprofile(before)
+    return count
+
+
+def count_lines(act: Callable[[], object]) -> int:
+    """Return how many lines of Python are run, and functions entered or left."""
+    count = 0
+
+    def trace(_frame: FrameType, _event: str, _value: Any) -> Any:
+        nonlocal count
+        count += 1
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        act()
+    finally:
+        sys.settrace(before)
     return count

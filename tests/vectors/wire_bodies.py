@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,15 +31,15 @@ def text(runs: Runs) -> str:
     return "".join(run if isinstance(run, str) else run[0] * run[1] for run in runs)
 
 
-def runs_of(body: bytes) -> Runs:
+def runs_of(body: bytes, write: Callable[[bytes], str] = bytes.hex) -> Runs:
     """Return bytes in hexadecimal as a vector has them, with long repetitions shortened."""
     runs: list[str | list[Any]] = []
     end = 0
     for match in _REPEATED.finditer(body):
-        runs += [body[end : match.start()].hex()] if match.start() > end else []
-        runs.append([match[1].hex(), len(match[0]) // len(match[1])])
+        runs += [write(body[end : match.start()])] if match.start() > end else []
+        runs.append([write(match[1]), len(match[0]) // len(match[1])])
         end = match.end()
-    last = body[end:].hex()
+    last = write(body[end:])
     return [*runs, *([last] if last else [])] if runs else last
 
 

@@ -104,5 +104,5 @@ def _left(content: bytes, wanted: set[int]) -> frozenset[int]:
         left = {int(period) for period, number in problem["left"].items() if int(number) > 0}
         most = max(int(problem["periods_left"]), 0)
         return frozenset(sorted(left & wanted)[:most])
-    except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError):
         raise IssuerUnavailable("409 without saying what is left") from None

@@ -8,6 +8,7 @@ what is selected here.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from datetime import date
 from fractions import Fraction
@@ -22,6 +23,8 @@ from .toml import parse_tables
 
 COMPILED = 1  # the format of the file
 RECOMPILE = "it was changed or made by another release: run veilcount compile again"
+#: no exponent: ten letters of it are a number of a billion digits
+_FRACTION = re.compile(r"-?[0-9]{1,150}(/[1-9][0-9]{0,150})?")
 
 
 def compiled_facts(collection: Collection) -> dict[str, Any]:
@@ -94,7 +97,8 @@ def _table(row: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
     table = {key: fields.get(key) for key in (*same, "late", "tokens", "cohort", "changes")}
     table |= {key: fields.get(key) for key in TEXT_KEYS}
     table |= {key: row.get(key) for key in ("owner", "replaces")}
-    table |= {key: _fraction(fields[key]) for key in ("epsilon", "budget", "delta")}
+    numbers = {key: fields[key] for key in ("epsilon", "budget", "delta")}
+    table |= {key: _fraction(text) for key, text in numbers.items() if text is not None}
     start, until = (date.fromisoformat(fields[key]) for key in ("from", "until"))
     table |= {"from": start, "until": until}
     table["segments"] = dict(fields["segments"])
@@ -107,12 +111,14 @@ def _table(row: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in table.items() if value not in (None, {}, [])}
 
 
-def _fraction(text: str | None) -> Fraction | None:
-    return None if text is None else Fraction(text)
+def _fraction(text: str) -> Fraction:
+    if not _FRACTION.fullmatch(text):
+        raise ValueError("no fraction as a canonical text has it")
+    return Fraction(text)
 
 
 def _bounds(domain: Mapping[str, Any]) -> list[Fraction]:
-    return [Fraction(domain["low"]), Fraction(domain["high"])]
+    return [_fraction(domain["low"]), _fraction(domain["high"])]
 
 
 def _cross(domain: Mapping[str, Any]) -> dict[str, Any]:

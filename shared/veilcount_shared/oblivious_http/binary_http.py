@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..errors import ObliviousError
@@ -12,6 +12,7 @@ Fields = tuple[tuple[str, str], ...]
 REQUEST, RESPONSE = 0, 1  # known-length framing
 _SIZES = (1, 2, 4, 8)  # bytes of a number, by its two highest bits [RFC 9000, section 16]
 FINAL = range(200, 600)
+MAX_FIELDS = 64  # a device sends two; reading the hundred thousands of a long body takes a second
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,15 +100,22 @@ class _Reader:
 
     def rest(self) -> tuple[Fields, bytes]:
         """Return fields and content; what was left out is empty, zeros at the end are padding."""
-        lines = _Reader(self._section())
-        fields = []
-        while lines._place < len(lines._raw):
-            fields.append((lines.text(), lines.text()))
+        fields = tuple(_Reader(self._section())._fields())
         content = self._section()
         self._section()  # trailers
-        if any(self._raw[self._place :]):
+        if self._raw[self._place :].strip(b"\0"):
             raise ObliviousError("padding", "only zero bytes")
-        return tuple(fields), content
+        return fields, content
+
+    def _fields(self) -> Iterator[tuple[str, str]]:
+        for _ in range(MAX_FIELDS):
+            if self._place == len(self._raw):
+                return
+            if not (name := self.text()):
+                raise ObliviousError("fields", "one has no name")
+            yield name, self.text()
+        if self._place < len(self._raw):
+            raise ObliviousError("fields", f"{MAX_FIELDS} at most")
 
     def _section(self) -> bytes:
         return self._take(self.number()) if self._place < len(self._raw) else b""

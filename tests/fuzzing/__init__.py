@@ -1,0 +1,1 @@
+"""Coverage-guided fuzzing of every decoder; what it found is replayed from tests/vectors/bad."""
