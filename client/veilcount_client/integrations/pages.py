@@ -192,7 +192,9 @@ class PrivacyPages:
         if not unasked:
             return self._texts(decided[person.consented])
         language = str(self._language)
-        names = {asked.name: asked.wording(language).question for asked in self._questions()}
+        names = {
+            question.name: question.wording(language).question for question in self._questions()
+        }
         return self._texts("consent_new", questions=" ".join(names.get(n, n) for n in unasked))
 
     def _questions(self) -> list[Collection]:
