@@ -174,7 +174,7 @@ def test_a_notice_without_a_part_is_detected_on_every_face(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Planted: a part of the one text is left out."""
-    monkeypatch.setattr(statements, part, lambda _: [])
+    monkeypatch.setattr(statements, part, lambda *_: [])
     read: Face = request.getfixturevalue(face)
 
     assert missing(read("held"), COLLECTIONS["held"]) == lacking

@@ -91,8 +91,8 @@ def test_the_public_list_is_pinned_and_private_files_are_their_owners(definition
         'linkage = "token"',
         "linkage='token' # why\r",
         '  linkage   =   "token"',
-        'owner = """\\\n[x] \\\nlinkage = \\\n"""\nlinkage = "token"',
-        'linkage = """token"""\nowner = """\\\nlinkage = "token" \\\n"""',
+        'owner = """\\\n[x] \\\nlinkage = \\\n!"""\nlinkage = "token"',
+        'linkage = """token"""\nowner = """\\\nlinkage = "token" \\\n!"""',
         'linkage = """\\\ntoken"""',
     ],
 )

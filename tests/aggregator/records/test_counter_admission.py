@@ -81,7 +81,8 @@ def test_all_definitions_share_the_limit(store: Store) -> None:
     push(store, FILE, 2 * ONE - 1)
 
     assert refusal(store, NEXT, 2 * ONE - 1).startswith("sound: its counters can need 3.28 KB")
-    assert push(store, FILE.replace("Which theme?", "Which one?"), 1) == []
+    owned = FILE.replace('"Which theme?"', '"Which theme?"\nowner = "Ada"')
+    assert push(store, owned, 1) == []
     assert push(store, NEXT, 2 * ONE) == ["sound"]
 
 

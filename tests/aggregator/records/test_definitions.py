@@ -72,9 +72,10 @@ def test_definitions_are_known_for_ever_the_newest_first(store: Store) -> None:
     before = fingerprints(store)
 
     assert before["theme"] == [changed.fingerprint, new[0].fingerprint]
-    assert push(store, CHANGED.replace("Which theme?", "Which one?")) == []
+    owned = CHANGED.replace('question = "Which theme?"', 'question = "Which theme?"\nowner = "Ada"')
+    assert push(store, owned) == []
     assert fingerprints(store) == before
-    assert load_catalog(store).by_name["theme"][0].collection.question == "Which one?"
+    assert load_catalog(store).by_name["theme"][0].collection.owner == "Ada"
 
 
 def test_a_file_means_the_same_here_and_on_a_device(tmp_path: Path, store: Store) -> None:

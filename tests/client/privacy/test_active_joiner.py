@@ -298,10 +298,10 @@ def closed_for_all() -> Iterator[None]:
 
 def test_the_joiner_sees_one_back_off() -> None:
     """Where one row's wait is the whole device's, the same joiner pairs far more than chance."""
-    server = lives("ab", 24, one_back_off)
+    server = lives("ab", 48, one_back_off)
     found = joined(server, server.rows("a"), server.rows("b"))
 
-    assert found > chance(), f"{found} of 24"
+    assert found > chance(), f"{found} of 48"
 
 
 def test_the_joiner_sees_one_closing() -> None:

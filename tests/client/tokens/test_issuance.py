@@ -138,7 +138,7 @@ def test_a_question_that_is_added_later_counts_from_its_own_consent(tmp_path: Pa
 
 
 def test_each_report_has_the_token_of_its_slot_and_no_other_way_out(tmp_path: Path) -> None:
-    device = TokenDevice(tmp_path, per_period=2, unit="event")
+    device = TokenDevice(tmp_path, per_day=2, unit="event")
     device.issuer.per_period = 2
     for day in range(DAYS):
         device.run_until(at(day, 12))

@@ -32,7 +32,7 @@ PSEUDONYM = b"twelve bytes" + b"TAIL"
 SPELLED = base64.urlsafe_b64encode(PSEUDONYM).decode().rstrip("=")
 MARKED = (
     *("User-Agent", "X-Forwarded-For", "X-Real-IP", "Forwarded", "Via", "Referer", "Cookie"),
-    *("Accept-Language", "Origin", "X-Request-ID", "Traceparent", "From", "X-Marked"),
+    *("Accept-Language", "X-Request-ID", "Traceparent", "From", "X-Marked"),
 )
 HEADERS = dict.fromkeys(MARKED, f"{MARK} {ADDRESS}")
 #: which may stand nowhere at all; beside them, only the first bytes of a pseudonym are kept
@@ -77,8 +77,8 @@ def knock(server: Server, campaign: Campaign) -> list[int]:
     """Call the endpoints with marks wherever they fit; return the responses."""
     result = []
     for kind, body in bodies(campaign):
-        for query in ("", f"?q={MARK}&{MARK}={ADDRESS}"):
-            headers = HEADERS | {"Content-Type": kind}
+        for query, origin in (("", {}), (f"?q={MARK}&{MARK}={ADDRESS}", {"Origin": MARK})):
+            headers = HEADERS | {"Content-Type": kind} | origin
             reply = server.ask("POST", f"/v1/reports{query}", data=body, headers=headers)
             result.append(reply.status_code)
     series = campaign.collections[0].fingerprint

@@ -14,6 +14,7 @@ from . import options
 
 @click.command("compile", short_help="Compile definitions for clients in other languages.")
 @options.definitions_file
+@click.option("--json", is_flag=True, expose_value=False, help="It is JSON, also without this.")
 def command(file: Path) -> None:
     """Print the compiled definitions of FILE as JSON.
 

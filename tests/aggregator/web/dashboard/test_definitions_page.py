@@ -62,7 +62,7 @@ def test_a_preview_shows_a_new_collection_and_changes_nothing(
             "Privacy and meaning stay",
         ),
         (
-            FILE.replace("How was it opened?", "How did you open it?"),
+            FILE.replace('"How was it opened?"', '"How was it opened?"\nowner = "Ada"'),
             ("Privacy and meaning stay",),
             "A new series begins",
         ),
