@@ -84,6 +84,7 @@ def emissions(
     reply: Reply = count_all,
     plant: Plant = nullcontext,
     series: Callable[[str], str] = str,
+    person: int = 1,
 ) -> tuple[list[Emission], Logs]:
     """Return all that leaves a device in its life, and what the issuer logs of it."""
     first, second = releases(combination)
@@ -99,7 +100,7 @@ def emissions(
     with (
         simulated_time(calendar),
         constant_randomizers(),
-        coupled(1, series),
+        coupled(person, series),
         device_in_memory(
             "a person", first, clock, minute=MINUTE, plant=plant, wire=wire, **options, **SETTINGS
         ) as device,
