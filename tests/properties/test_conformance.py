@@ -16,10 +16,10 @@ from ..vectors.wrong_clients import README, Mistake, is_rejected, mistakes, plan
 
 MISTAKES = mistakes()
 SAMPLE = random.Random(7).sample(range(len(MISTAKES)), 12)
-named = {"ids": [f"{mistake.area}: {mistake.name}" for mistake in MISTAKES]}
+NAMES = [f"{mistake.area}: {mistake.name}" for mistake in MISTAKES]
 
 
-@pytest.mark.parametrize("name", files())
+@pytest.mark.parametrize("name", list(files()))
 def test_the_reference_implementation_conforms(name: str) -> None:
     check(name)
 
@@ -57,7 +57,7 @@ def test_a_difference_is_named_by_its_place() -> None:
         pytest.param(mistake, marks=() if place in SAMPLE else pytest.mark.full)
         for place, mistake in enumerate(MISTAKES)
     ],
-    **named,
+    ids=NAMES,
 )
 def test_a_wrong_client_is_rejected(mistake: Mistake) -> None:
     with planted(mistake):

@@ -75,14 +75,14 @@ def _apart(collection: Collection, vector: Vector) -> Vector:
     coverage = {collection.fingerprint: Coverage(since)}
     person = PersonState(b"", secret, root, coverage=coverage)
     periods = range(collection.periods)
-    asked = [each for each in periods if answer_times.is_answering(person, collection, each)]
+    answered = [each for each in periods if answer_times.is_answering(person, collection, each)]
     return {
         "collection": collection.name,
         "secret": vector["secret"],
         "root": vector["root"],
         "consent": vector["consent"],
-        "answering periods": asked,
-        "answers": [list(_times(person, collection, each)) for each in asked[:3]],
+        "answering periods": answered,
+        "answers": [list(_times(person, collection, each)) for each in answered[:3]],
         "tokens requested": _iso(answer_times.tokens_requested_at(person, collection)),
     }
 
