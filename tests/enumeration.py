@@ -55,10 +55,17 @@ class EnumeratedRandomSource(RandomSource):
 
 def enumerate_distribution(function: Callable[[RandomSource], Result]) -> dict[Result, Fraction]:
     """Return the probability of every result, depth first over all branches."""
+    return enumerate_branches(function, EnumeratedRandomSource)
+
+
+def enumerate_branches(
+    function: Callable[[RandomSource], Result], source: type[EnumeratedRandomSource]
+) -> dict[Result, Fraction]:
+    """Return the weight of every result over the branches that a source takes."""
     found: dict[Result, Fraction] = {}
     branch: list[tuple[int, int]] | None = []
     while branch is not None:
-        randomness = EnumeratedRandomSource(branch)
+        randomness = source(branch)
         result = function(randomness)
         found[result] = found.get(result, Fraction(0)) + randomness.weight
         branch = _next(randomness.branch)

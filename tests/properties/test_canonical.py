@@ -1,50 +1,25 @@
-"""The canonical form is pinned, byte for byte: a definition keeps its fingerprint for ever."""
+"""What the pinned canonical forms are: JSON of one meaning, of every kind of definition."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from veilcount_shared.collection import Collection, parse_collections
-from veilcount_shared.collection.canonical import canonical_text
+from ..vectors.conformance.definitions import filled
+from ..vectors.vector_files import read
 
-from .definition_harness import no_values_file
-
-_FILE = Path(__file__).parents[1] / "vectors" / "definitions.json"
-VECTORS: list[dict[str, Any]] = json.loads(_FILE.read_text(encoding="utf-8"))["vectors"]
+VECTORS: list[dict[str, Any]] = read("definitions.json")["vectors"]
 TITLES = [f"{vector['title']}: {vector['collection']}" for vector in VECTORS]
 every_vector = pytest.mark.parametrize("vector", VECTORS, ids=TITLES)
-
-
-def filled(vector: dict[str, Any], text: str) -> str:
-    """Put the list of values where the vector abbreviates it, by the rule the file states."""
-    values = [f"value {number}" for number in range(vector.get("values", 0))]
-    return text.replace("@values", json.dumps(values, separators=(",", ":")))
-
-
-def collection(vector: dict[str, Any]) -> Collection:
-    """Return the collection that the vector's TOML defines."""
-    text = filled(vector, "\n".join(vector["toml"]))
-    return parse_collections(text, no_values_file)[vector["collection"]]
 
 
 def canonical(vector: dict[str, Any]) -> str:
     """Return the canonical form that the vector states."""
     return filled(vector, vector["canonical"])
-
-
-@every_vector
-def test_a_definition_has_the_pinned_form_and_its_sha_256(vector: dict[str, Any]) -> None:
-    form, defined = canonical(vector), collection(vector)
-
-    assert canonical_text(defined, defined.mechanism) == form
-    assert hashlib.sha256(form.encode()).hexdigest() == vector["fingerprint"] == defined.fingerprint
 
 
 def objects(value: object) -> Iterator[dict[str, Any]]:

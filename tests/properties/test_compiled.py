@@ -16,8 +16,9 @@ from veilcount_shared.compilation import compile_collections
 from veilcount_shared.errors import DefinitionError
 
 from ..notice_definitions import COLLECTIONS
+from ..vectors.conformance.definitions import defined
 from .definition_harness import TWINS, definition_file, no_values_file
-from .test_canonical import TITLES, VECTORS, collection
+from .test_canonical import TITLES, VECTORS
 from .test_translations import SPOKEN
 
 
@@ -31,7 +32,7 @@ def read(collections: Mapping[str, Collection]) -> list[tuple[object, ...]]:
 
 @pytest.mark.parametrize("vector", VECTORS, ids=TITLES)
 def test_a_pinned_definition_is_read_back_as_it_is(vector: dict[str, Any]) -> None:
-    original = collection(vector)
+    original = defined(vector)
     if original.twin is None:
         again = parse_compiled(compile_collections([original]))
         assert read(again) == read({original.name: original})

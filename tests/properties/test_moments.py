@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import copy
-import json
 from fractions import Fraction
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -106,41 +103,6 @@ def test_a_moment_that_depends_on_the_numbers_is_caught() -> None:
 )
 def test_a_product_of_points_is_the_point_of_the_product(one: int, two: int, product: int) -> None:
     assert product_point(one, two) == product_point(two, one) == product
-
-
-# -- pinned ----------------------------------------------------------------------------------------
-
-_FILE = Path(__file__).parents[1] / "vectors" / "moments.json"
-PINNED: dict[str, Any] = json.loads(_FILE.read_text(encoding="utf-8"))
-
-
-class ListedRandomSource(RandomSource):
-    """Serves the words of a list."""
-
-    def __init__(self, words: list[str]) -> None:
-        self.words = [int(word) for word in words]
-
-    def word(self) -> int:
-        return self.words.pop(0)
-
-
-@pytest.mark.parametrize(("epsilon", "features", "canonical"), PINNED["mechanisms"])
-def test_mechanisms_are_pinned(epsilon: str, features: int, canonical: dict[str, Any]) -> None:
-    assert Moments.for_epsilon(Fraction(epsilon), features).canonical() == canonical
-
-
-@pytest.mark.parametrize(("epsilon", "points", "words", "message"), PINNED["reports"])
-def test_reports_are_pinned(
-    epsilon: str, points: list[int], words: list[str], message: int
-) -> None:
-    """The same words, all of them, give the same message in a client of any language."""
-    mechanism = Moments.for_epsilon(Fraction(epsilon), len(points))
-    randomness, place = ListedRandomSource(words), 0
-    for point in points:
-        place = place * SIZE + point
-
-    assert mechanism.randomize(place, randomness) == message
-    assert not randomness.words
 
 
 # -- values ----------------------------------------------------------------------------------------

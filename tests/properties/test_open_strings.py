@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import copy
-import json
 from fractions import Fraction
 from functools import partial
 from itertools import product
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,16 +20,13 @@ from veilcount_shared.mechanisms import HashedStrings, ProjectiveGeometry
 from veilcount_shared.randomness import RandomSource
 
 from ..enumeration import Distribution, enumerate_distribution, max_likelihood_ratio
+from ..vectors.vector_files import read
 from .definition_harness import no_values_file, parse_definition
-from .test_moments import ListedRandomSource
 
 ONE = Fraction(1)
 EPSILONS = [Fraction(1, 10), ONE, Fraction(3)]
 BITS = 2  # of a bucket: 4 buckets in each half, and 16 pairs
 OPEN = 'values = "open"'
-
-_FILE = Path(__file__).parents[1] / "vectors" / "open_strings.json"
-PINNED: dict[str, Any] = json.loads(_FILE.read_text(encoding="utf-8"))
 
 
 def distributions(mechanism: HashedStrings) -> list[Distribution]:
@@ -181,16 +175,6 @@ def test_a_beginning_has_a_bucket_in_each_part_and_letters_no_case() -> None:
 # -- the definition --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("epsilon", "canonical"), PINNED["designs"])
-def test_the_mechanism_of_an_epsilon_never_changes(epsilon: str, canonical: dict[str, Any]) -> None:
-    assert HashedStrings.for_epsilon(Fraction(epsilon), 20, 2).canonical() == canonical
-
-
-@pytest.mark.parametrize(("salt", "text", "pair"), PINNED["buckets"])
-def test_the_buckets_of_a_string_never_change(salt: str, text: str, pair: int) -> None:
-    assert OpenStrings(salt).buckets(text) == pair
-
-
 @pytest.mark.parametrize(
     ("lines", "key", "fix"),
     [
@@ -221,20 +205,7 @@ def test_few_answers_bring_the_share_from_which_a_string_is_found() -> None:
 
 # -- a curator's -----------------------------------------------------------------------------------
 
-_CURATED = Path(__file__).parents[1] / "vectors" / "central_strings.json"
-CURATED: dict[str, Any] = json.loads(_CURATED.read_text(encoding="utf-8"))
-
-
-@pytest.mark.parametrize(("string", "words", "message", "packed"), CURATED["reports"])
-def test_messages_to_a_curator_are_pinned(
-    string: str, words: list[str], message: int, packed: str
-) -> None:
-    collection = parse_collections("".join(CURATED["definition"]), no_values_file)["q"]
-    randomness = ListedRandomSource(words)
-
-    assert collection.reveal(string, randomness) == message
-    assert collection.pack(message).hex() == packed
-    assert not randomness.words
+CURATED = "".join(read("central_strings.json")["definition"])
 
 
 @pytest.mark.parametrize(
@@ -247,6 +218,6 @@ def test_messages_to_a_curator_are_pinned(
 def test_what_a_curator_of_open_strings_needs(keys: str, message: str) -> None:
     with pytest.raises(DefinitionError, match=message):
         parse_collections(
-            f"{''.join(CURATED['definition'])}\n{keys}".replace("delta = 0.000001", "", 1),
+            f"{CURATED}\n{keys}".replace("delta = 0.000001", "", 1),
             no_values_file,
         )

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import struct
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from math import comb, factorial
-from pathlib import Path
 from threading import Barrier
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -21,7 +18,6 @@ from hypothesis import strategies as st
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import randomness as randomness_module
 from veilcount_shared.randomness import WORD_BITS, WORDS, RandomSource, SystemRandomSource
-from veilcount_shared.schedule import SecretRandomSource
 
 from ..enumeration import enumerate_distribution
 
@@ -144,71 +140,6 @@ def test_only_seeded_randomness_repeats_and_it_differs_by_seed() -> None:
     assert words != [other.word() for _ in range(100)]
     assert all(0 <= word < WORDS for word in words)
     assert (one.predictable, SystemRandomSource().predictable) == (True, False)
-
-
-# -- pinned ----------------------------------------------------------------------------------------
-
-_FILE = Path(__file__).parents[1] / "vectors" / "schedule.json"
-PINNED: list[dict[str, Any]] = json.loads(_FILE.read_text(encoding="utf-8"))["below"]
-
-
-def draws_agree(vector: dict[str, Any], below: Callable[[RandomSource, int], int]) -> bool:
-    """Whether one draw after another is the pinned one, of as many words."""
-    source = SecretRandomSource(bytes.fromhex(vector["secret"]), *vector["purpose"])
-    for n, drawn, words in vector["draws"]:
-        counted = Words(iter(source.word, None))
-        if (below(counted, int(n)), counted.taken) != (int(drawn), words):
-            return False
-    return True
-
-
-@pytest.mark.parametrize("vector", PINNED, ids=["one", "two"])
-def test_draws_below_n_are_pinned_with_their_words(vector: dict[str, Any]) -> None:
-    assert draws_agree(vector, RandomSource.below)
-
-
-def below_by_bits(
-    source: RandomSource, n: int, bits: int, *, least: int = 0, low_first: bool = False
-) -> int:
-    """Draw from the top so many bits, of at least so many words."""
-    count = max(least, -(-bits // WORD_BITS))
-    while True:
-        words = [source.word() for _ in range(count)]
-        drawn = 0
-        for word in reversed(words) if low_first else words:
-            drawn = drawn << WORD_BITS | word
-        if (drawn := drawn >> count * WORD_BITS - bits) < n:
-            return drawn
-
-
-def bits_below(n: int) -> int:
-    return (n - 1).bit_length()
-
-
-def below_by_low_bits(source: RandomSource, n: int) -> int:
-    while True:
-        words = [source.word() for _ in range(-(-bits_below(n) // WORD_BITS))]
-        drawn = sum(word << WORD_BITS * place for place, word in enumerate(reversed(words)))
-        if (drawn := drawn & (1 << bits_below(n)) - 1) < n:
-            return drawn
-
-
-WRONG = {
-    "a word for n = 1": lambda source, n: below_by_bits(source, n, bits_below(n), least=1),
-    "the bits of n": lambda source, n: below_by_bits(source, n, n.bit_length()),
-    "the lowest word first": lambda source, n: below_by_bits(
-        source, n, bits_below(n), low_first=True
-    ),
-    "low bits": below_by_low_bits,
-    "a remainder": lambda source, n: source.word() % n,
-    "a product": lambda source, n: source.word() * n >> WORD_BITS,
-}
-
-
-@pytest.mark.parametrize("below", WRONG.values(), ids=WRONG)
-def test_a_wrong_draw_is_rejected_by_the_vectors(below: Callable[[RandomSource, int], int]) -> None:
-    assert draws_agree(PINNED[0], lambda source, n: below_by_bits(source, n, bits_below(n)))
-    assert not any(draws_agree(vector, below) for vector in PINNED)
 
 
 # -- nothing is served twice -----------------------------------------------------------------------

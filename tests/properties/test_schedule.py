@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,11 +16,10 @@ from veilcount_shared.collection import (
     Collection,
     Linkage,
     Model,
-    parse_collections,
 )
 from veilcount_shared.periods import Unit
 
-from .definition_harness import calendar_of, no_values_file
+from .definition_harness import calendar_of
 
 SECRET = bytes(range(32))
 OTHER = bytes(32)
@@ -216,47 +213,3 @@ def test_another_secret_or_series_draws_everything_otherwise() -> None:
 def test_a_secret_of_another_length_is_refused(secret: bytes) -> None:
     with pytest.raises(ValueError, match="32 bytes"):
         schedule.draw_answering_periods(secret, replace(MONTHLY, answers=3))
-
-
-# -- pinned ----------------------------------------------------------------------------------------
-
-_FILE = Path(__file__).parents[1] / "vectors" / "schedule.json"
-VECTORS: dict[str, Any] = json.loads(_FILE.read_text(encoding="utf-8"))
-
-
-@pytest.mark.parametrize("vector", VECTORS["persons"], ids=lambda vector: vector["collection"])
-def test_a_schedule_is_pinned(vector: dict[str, Any]) -> None:
-    collection = parse_collections("\n".join(VECTORS["toml"]), no_values_file)[vector["collection"]]
-    secret, randomness = bytes.fromhex(vector["secret"]), SeededRandomSource(0)
-
-    assert collection.fingerprint == vector["fingerprint"]
-    assert schedule.is_selected(secret, collection) is vector["asked"]
-    assert (
-        sorted(schedule.draw_answering_periods(secret, collection)) == vector["answering periods"]
-    )
-    for pinned in vector["answers"]:
-        period, answer = pinned["period"], pinned["answer"]
-        instant = schedule.draw_instant(secret, collection, period, answer)
-
-        assert instant.isoformat() == pinned["instant"]
-        assert schedule.draw_slot(secret, collection, period, answer) == pinned["slot"]
-        if pinned["pseudonym"] is not None:
-            name = schedule.derive_pseudonym(secret, collection, period, randomness)
-            assert name.hex() == pinned["pseudonym"]
-
-
-@pytest.mark.parametrize("vector", VECTORS["cohorts"])
-def test_a_cohort_is_pinned(vector: dict[str, Any]) -> None:
-    secret = bytes.fromhex(vector["secret"])
-
-    assert (
-        schedule.draw_cohort(secret, vector["app"], vector["draw"], vector["of"])
-        == vector["cohort"]
-    )
-
-
-@pytest.mark.parametrize("vector", VECTORS["words"])
-def test_the_randomness_of_a_secret_is_pinned(vector: dict[str, Any]) -> None:
-    randomness = schedule.SecretRandomSource(bytes.fromhex(vector["secret"]), *vector["purpose"])
-
-    assert [f"{randomness.word():016x}" for _ in vector["words"]] == vector["words"]

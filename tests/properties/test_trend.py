@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import copy
-import json
 import re
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from itertools import pairwise, product
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from veilcount_shared.collection import parse_collections
 from veilcount_shared.epsilon import exp_lower, threshold
 from veilcount_shared.errors import DefinitionError, EpsilonError
 from veilcount_shared.mechanisms.trend import TrendMechanism, TrendState
 from veilcount_shared.randomness import RandomSource
-from veilcount_shared.schedule import draw_trend
 
 from ..enumeration import Distribution, enumerate_distribution, max_likelihood_ratio
-from .definition_harness import no_values_file, parse_definition
-from .test_moments import ListedRandomSource
+from .definition_harness import parse_definition
 
 EPSILONS = [Fraction(1, 10), Fraction(1), Fraction(4)]
 SHAPES = [(2, 1), (3, 1), (5, 1), (4, 3), (5, 3), (5, 5)]  # periods, changes
@@ -231,42 +225,3 @@ def test_changes_are_for_trends_alone() -> None:
         parse_definition("boolean = true\nchanges = 1")
     with pytest.raises(DefinitionError, match=r"changes = .missing.: give how often"):
         parse_definition('boolean = true\nmeasure = "trend"')
-
-
-# -- pinned ----------------------------------------------------------------------------------------
-
-_FILE = Path(__file__).parents[1] / "vectors" / "trend.json"
-PINNED: dict[str, Any] = json.loads(_FILE.read_text(encoding="utf-8"))
-
-
-@pytest.mark.parametrize(("epsilon", "periods", "changes", "canonical"), PINNED["mechanisms"])
-def test_mechanisms_are_pinned(
-    epsilon: str, periods: int, changes: int, canonical: dict[str, Any]
-) -> None:
-    assert TrendMechanism.for_epsilon(Fraction(epsilon), periods, changes).canonical() == canonical
-
-
-@pytest.mark.parametrize(("shape", "values", "words", "sent"), PINNED["reports"])
-def test_reports_are_pinned(
-    shape: list[Any], values: list[int], words: list[str], sent: list[list[int]]
-) -> None:
-    """The same words, all of them, give the same messages in a client of any language."""
-    epsilon, periods, changes = shape
-    trend = TrendMechanism.for_epsilon(Fraction(epsilon), periods, changes)
-    randomness, found = ListedRandomSource(words), []
-    state = trend.draw_state(randomness)
-    for period, value in enumerate(values):
-        if trend.last_period(state.level, period) == period:
-            message, state = trend.report(state, value, randomness)
-            found.append([period, message])
-
-    assert found == sent
-    assert not randomness.words
-
-
-def test_what_a_secret_draws_is_pinned() -> None:
-    collection = parse_collections("".join(PINNED["definition"]), no_values_file)["q"]
-
-    for secret, level, signs in PINNED["states"]:
-        drawn = draw_trend(bytes.fromhex(secret), collection)
-        assert (drawn.level, drawn.signs) == (level, signs)

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from veilcount_shared import errors, select_mechanism
+from veilcount_shared import select_mechanism
 from veilcount_shared.errors import WireError
 from veilcount_shared.mechanisms import ProjectiveGeometry
 from veilcount_shared.report import (
@@ -36,11 +36,10 @@ from veilcount_shared.wire import (
     decode_json,
     encode_binary,
     encode_json,
-    json_to_binary,
 )
 
 from ..strategies import Shape, batches, batches_with_shape, json_values, shapes
-from ..vectors.wire_bodies import BAD_FILE, Vector, batch_of, contents, good_vectors, text
+from ..vectors.wire_bodies import BAD_FILE, Vector, good_vectors, text
 
 FORMATS = {"json": (encode_json, decode_json), "binary": (encode_binary, decode_binary)}
 
@@ -57,39 +56,6 @@ def body_of(vector: Vector) -> bytes:
 
 GOOD: dict[str, Vector] = {path.stem: vector for path, vector in good_vectors()}
 BAD: list[Vector] = json.loads(BAD_FILE.read_text())
-
-good = pytest.mark.parametrize("vector", GOOD.values(), ids=GOOD)
-
-
-# -- vectors ---------------------------------------------------------------------------------------
-
-
-def test_the_files_are_what_their_command_writes() -> None:
-    for path, content in contents().items():
-        assert path.read_text() == content, "python -m tests.vectors.wire_bodies"
-
-
-@good
-def test_a_batch_and_its_pinned_bytes_become_each_other(vector: Vector) -> None:
-    batch = batch_of(vector["batch"])
-
-    assert body_of(vector) == encode_binary(batch)
-    assert batch == decode_binary(body_of(vector))
-
-
-@good
-def test_the_translation_of_a_batch_becomes_the_pinned_bytes(vector: Vector) -> None:
-    assert body_of(vector) == json_to_binary(encode_json(batch_of(vector["batch"])))
-
-
-@pytest.mark.parametrize("vector", BAD, ids=[bad["why"] for bad in BAD])
-def test_a_bad_body_is_refused_where_it_is_bad(vector: Vector) -> None:
-    with pytest.raises(WireError) as caught:
-        decode_binary(body_of(vector))
-
-    assert (vector["error"], vector["place"]) == (type(caught.value).__name__, caught.value.place)
-    assert getattr(errors, vector["error"]) is type(caught.value)
-
 
 PLAIN = (
     '{"version":1,"test":false,"losses":null,"padding":"","reports":[{"fingerprint":"%s",'

@@ -74,10 +74,9 @@ class RelayTransport(HttpTransport):
         if self._device_key:
             fields.append(("authorization", f"Bearer {self._device_key}"))
         plain = Request(method, path, tuple(fields), body).encode()
-        padded = plain + bytes(-len(plain) % SIZE)
         with self._deadline() as deadline:  # one for all keys
             for config in self._keys:
-                sealed, exchange = seal_request(config, padded)
+                sealed, exchange = seal_request(config, padded(plain))
                 reply = self._relay(deadline, config, sealed, most + OVERHEAD)
                 if not _is_key_unknown(reply):
                     return _open(reply, exchange)
@@ -94,6 +93,11 @@ class RelayTransport(HttpTransport):
                 raise
             # Under an earlier key it was read: no failure to connect may count as unsent.
             raise NoGatewayReply(type(error).__name__) from error
+
+
+def padded(plain: bytes) -> bytes:
+    """Return a request with zero bytes up to the next of its lengths."""
+    return plain + bytes(-len(plain) % SIZE)
 
 
 def _open(reply: Reply, exchange: ObliviousExchange) -> Reply:
