@@ -25,8 +25,8 @@ from veilcount_shared.wire import (
 from ..notice_definitions import COLLECTIONS, KEYS, definitions_text
 from ..properties.definition_harness import CENTRAL, EVENTS, FULL, TWINS
 from ..properties.test_canonical import VECTORS as DEFINITIONS
-from ..properties.test_canonical import filled
 from ..properties.test_oblivious_http import ANSWER, CONFIG, PLAIN, SEALED
+from ..vectors.conformance.definitions import filled
 from ..vectors.wire_bodies import bad_vectors, batch_of, good_vectors, text
 from .targets import _SIGNATURE, TARGETS, TEXTS
 

@@ -33,10 +33,6 @@ def parse_collections(text: str, read_values: ReadValues, file: str = "") -> dic
     `read_values` maps a `values_file` entry to its lines: this module does no I/O.
     """
     try:
-        if text.lstrip().startswith("{"):
-            raise DefinitionError(
-                "file", file or "text", "compiled: give the TOML file that it is of"
-            )
         tables = tomllib.loads(text, parse_float=_exact)
         return parse_tables(tables.pop("app", None), tables, read_values)
     except DefinitionError as error:
@@ -44,7 +40,11 @@ def parse_collections(text: str, read_values: ReadValues, file: str = "") -> dic
     except (ValueError, RecursionError) as error:
         # Not only TOMLDecodeError: Python refuses integers of thousands of digits and brackets
         # within brackets without end, some only when the message that refuses them is written.
-        raise DefinitionError("file", file or "text", f"not readable TOML: {error}") from error
+        is_compiled = text.lstrip().startswith('{\n "compiled"')
+        problem = (
+            "compiled definitions, give the TOML file that they are of" if is_compiled else error
+        )
+        raise DefinitionError("file", file or "text", f"not readable TOML: {problem}") from error
 
 
 def parse_tables(
