@@ -23,6 +23,8 @@ from veilcount_shared.schedule import derive_token_pseudonym, derive_token_salt
 from veilcount_shared.tokens.slot_token import signed_message
 
 from ..properties.definition_harness import no_values_file
+from ..vectors.wrong_clients import mistakes
+from ..vectors.wrong_states import WRONG_CLIENTS
 from .page_parser import ROOT
 
 PAGE = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
@@ -178,6 +180,12 @@ def test_it_names_every_vector_file_and_every_problem_type() -> None:
 
     assert {name for name in files if f"`{name}`" not in PAGE} == set()
     assert {name for name in problems if f"`{name}`" not in PAGE} == set()
+
+
+def test_it_says_how_many_wrong_clients_the_vectors_reject() -> None:
+    counts = f"Each of {len(mistakes())} wrong clients and of {len(WRONG_CLIENTS)} wrong lives"
+
+    assert counts in PAGE
 
 
 def test_it_names_nothing_of_the_implementation() -> None:
