@@ -96,6 +96,10 @@ class Load:
         seconds = range(int(first), int(last))
         return sum(self.ok[shard, second] for second in seconds) / max(1, len(seconds))
 
+    def shards(self) -> set[int]:
+        """Return the shards of which a report was counted, in whichever second."""
+        return {shard for (shard, _), counted in self.ok.copy().items() if counted}
+
     def now(self) -> float:
         return time.monotonic() - self.began
 

@@ -99,7 +99,7 @@ def test_a_hung_master_does_not_stop_the_other_shards(
     hung = shard_at(store, masters, 0)
     others = [shard for shard in range(3) if shard != hung]
     with Server(masters.url, tmp_path) as server, load(server.port, series, rows, SENDERS) as sent:
-        wait_until(lambda: min(sent.ok[shard, 1] for shard in range(3)) > 0, PATIENCE)
+        wait_until(lambda: sent.shards() == {0, 1, 2}, PATIENCE)
         time.sleep(2)
         froze = sent.now()
         masters.nodes[0].freeze()
