@@ -25,7 +25,8 @@ from typing import Any
 import requests
 
 from veilcount_shared import Collection, parse_collections
-from veilcount_shared.report import PSEUDONYM_BYTES, Batch, Report
+from veilcount_shared.limits import PSEUDONYM_BYTES
+from veilcount_shared.report import Batch, Report
 from veilcount_shared.wire import BINARY_TYPE, encode_binary
 
 KEY = "VEILCOUNT_KEY"

@@ -16,7 +16,7 @@ from random import Random
 from veilcount_analysis.mechanisms import tally
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import Collection, RandomSource
-from veilcount_shared.report import PSEUDONYM_BYTES
+from veilcount_shared.limits import PSEUDONYM_BYTES
 from veilcount_shared.schedule import SECRET_BYTES
 
 from .population import Intent, QueuedReport, of_device, report_of

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from veilcount_shared.collection.validation import MAX_CELLS, MAX_SLOTS
+from veilcount_shared.limits import MAX_CELLS, MAX_SLOTS
 from veilcount_shared.report import (
     MAX_BUCKET,
     MAX_PERIODS,

@@ -34,6 +34,8 @@ BANNED_NAMES = frozenset(
         " telling tend tends told unless visitors weighed"
     ).split()
 )
+#: terms of the trade where reports are shuffled: in modules and folders of that name alone
+CROWD = frozenset({"crowd", "crowds"})
 #: what a function of the product calls nothing of its own: a local says what it holds
 BANNED_LOCALS = frozenset({"each", "found"})
 #: phrases of no trade, refused in docstrings
@@ -74,15 +76,17 @@ Definition = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 def findings(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the banned names that a module binds, and the banned phrases of its docstrings."""
-    if words(path.stem) & BANNED_NAMES:
+    in_shuffler = "shuffl" in path.as_posix()
+    banned = BANNED_NAMES - CROWD if in_shuffler else BANNED_NAMES
+    if words(path.stem) & banned:
         yield 1, path.stem
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         name = bound_name(node)
-        if name and words(name) & BANNED_NAMES:
+        if name and words(name) & banned:
             yield getattr(node, "lineno", 1), name
         if isinstance(node, Definition | ast.Module):
             phrase = BANNED_PHRASES.search(ast.get_docstring(node) or "")
-            if phrase:
+            if phrase and not (in_shuffler and words(phrase[0]) <= CROWD):
                 yield getattr(node, "lineno", 1), phrase[0]
 
 

@@ -12,6 +12,7 @@ from functools import cached_property
 from math import prod
 
 from . import periods
+from .batch_rules import BatchRules
 from .domain import Domain
 from .enums import Adjacency, Cohort, Held, Linkage, Measure, Model, Presence, Segments, Takes
 from .periods import Unit
@@ -43,6 +44,7 @@ class Definition:
     segments: Segments = ()
     cohort: Cohort | None = None
     model: Model = Model.LOCAL
+    batch: BatchRules | None = None  # None: reports travel alone
     twin: str | None = None
     budget: Fraction | None = None
     delta: Fraction | None = None

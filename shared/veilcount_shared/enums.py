@@ -69,9 +69,10 @@ class Presence(StrEnum):
 
 
 class Model(StrEnum):
-    """Who adds the noise: the device, or a trusted curator."""
+    """Who adds the noise: the device, alone or hidden among covers, or a trusted curator."""
 
     LOCAL = "local"
+    SHUFFLED = "shuffled"
     CENTRAL = "central"
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from .collection.validation import MAX_CELLS, MAX_SLOTS
 from .errors import BadField, WrongLength
+from .limits import MAX_CELLS, MAX_SLOTS, PSEUDONYM_BYTES, TOKEN_BYTES
 
-PSEUDONYM_BYTES = 16
 MAX_PERIODS = 1 << 16
 MAX_MESSAGE = 1024
-TOKEN_BYTES = 256  # of a token, where a report has one
 MAX_REPORTS = 1000
 #: pseudonyms of a body that an aggregator accepts, by default, where it asks for no key
 KEYLESS_BODY_PSEUDONYMS = 16

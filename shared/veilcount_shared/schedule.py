@@ -13,10 +13,10 @@ from functools import lru_cache
 
 from . import periods
 from .collection import Collection, Linkage
+from .limits import PSEUDONYM_BYTES
 from .mechanisms import TrendMechanism, TrendState
 from .periods import Unit
 from .randomness import RandomSource
-from .report import PSEUDONYM_BYTES
 
 SECRET_BYTES = 32
 UNLINKED = frozenset({Linkage.NONE, Linkage.TOKEN})

@@ -13,7 +13,8 @@ from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import Collection
 from veilcount_shared.collection import Model
 from veilcount_shared.errors import BadField, MessageOutOfRange, WireError, WrongLength
-from veilcount_shared.report import MAX_PERIODS, MAX_SERIES, PSEUDONYM_BYTES, Batch, Losses, Report
+from veilcount_shared.limits import PSEUDONYM_BYTES
+from veilcount_shared.report import MAX_PERIODS, MAX_SERIES, Batch, Losses, Report
 from veilcount_shared.schedule import SECRET_BYTES, derive_pseudonym, draw_slot
 
 from ..report_check import (

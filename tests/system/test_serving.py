@@ -40,7 +40,8 @@ from veilcount_aggregator.store import ServiceCounter, open_store
 from veilcount_aggregator.web.api.reports import SOURCE_CLASS
 from veilcount_aggregator.web.api.request_metrics import REPLACED
 from veilcount_shared import Collection, parse_collections
-from veilcount_shared.report import MAX_PADDING, PSEUDONYM_BYTES, Batch, Losses, Report
+from veilcount_shared.limits import PSEUDONYM_BYTES
+from veilcount_shared.report import MAX_PADDING, Batch, Losses, Report
 from veilcount_shared.wire import BINARY_TYPE, JSON_TYPE, encode_binary
 
 from ..redis_server import RedisServer

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcount_shared.report import PSEUDONYM_BYTES
+from veilcount_shared.limits import PSEUDONYM_BYTES
 
 from .decode import DecodedGroup
 

@@ -13,10 +13,10 @@ from veilcount_analysis.planning import PlanResult, QuestionShape, TrustedParty
 from veilcount_analysis.planning.solvers import MAX_TESTED, MOST, MOST_ARMS, YES_OR_NO
 from veilcount_analysis.query_params import Delta, Level, QueryParams, parameter, parse_range
 from veilcount_shared.collection import Measure
-from veilcount_shared.collection.validation import MAX_SLOTS
 from veilcount_shared.domain import MAX_FEATURES, MIN_FEATURES
 from veilcount_shared.epsilon import EPSILON_MAX
 from veilcount_shared.errors import EpsilonError
+from veilcount_shared.limits import MAX_SLOTS
 from veilcount_shared.mechanisms.selection import MAX_INPUTS
 from veilcount_shared.periods import Unit
 

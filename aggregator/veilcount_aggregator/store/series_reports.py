@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcount_analysis.series.series import Series
-from veilcount_shared.report import PSEUDONYM_BYTES
+from veilcount_shared.limits import PSEUDONYM_BYTES
 from veilcount_shared.verdict import Verdict
 
 Bytes = NDArray[np.uint8]

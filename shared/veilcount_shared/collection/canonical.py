@@ -14,6 +14,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
+from ..batch_rules import BatchRules
 from ..definition_record import Definition
 from ..domain import format_fraction
 from ..enums import Held
@@ -64,6 +65,14 @@ def _common_fields(definition: Definition, mechanism: Mechanism) -> dict[str, An
         "segments": [[name, list(labels)] for name, labels in definition.segments],
         "cohort": asdict(cohort) if cohort else None,
         "twin": definition.twin,
+        "batch": definition.batch and _batch(definition.batch),
+    }
+
+
+def _batch(rules: BatchRules) -> dict[str, Any]:
+    fractions = {key: getattr(rules, key) for key in ("epsilon", "delta")}
+    return asdict(rules) | {
+        key: value and format_fraction(value) for key, value in fractions.items()
     }
 
 

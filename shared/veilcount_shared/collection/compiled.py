@@ -106,9 +106,17 @@ def _table(row: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
     table["answers"] = fields["answers"] if fields["answers"] != periods else None
     waits = fields["takes"] != "first" or fields["held"] == "device"
     table["held"] = fields["held"] if waits else None
-    table["twin"] = fields["twin"] if fields["model"] == "local" else None
+    if fields["batch"]:
+        table["batch"] = _batch(fields["batch"])
+        del table["late"]
+    table["twin"] = fields["twin"] if fields["model"] != "central" else None
     table |= _DOMAINS[fields["domain"]["type"]](fields["domain"])
     return {key: value for key, value in table.items() if value not in (None, {}, [])}
+
+
+def _batch(fields: Mapping[str, Any]) -> dict[str, Any]:
+    fractions = {key: fields[key] and _fraction(fields[key]) for key in ("epsilon", "delta")}
+    return {key: value for key, value in {**fields, **fractions}.items() if value is not None}
 
 
 def _fraction(text: str) -> Fraction:

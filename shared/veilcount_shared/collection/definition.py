@@ -24,7 +24,7 @@ from ..models import TRUST_MODELS, TrustModel
 from ..periods import Unit
 from ..randomness import RandomSource
 from ..translations import TEXT_KEYS, best_tag, by_language
-from . import canonical, validation
+from . import batches, canonical, validation
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +44,17 @@ class Collection(Definition):
         validation.check_enums(self)
         object.__setattr__(self, "linkage", self.linkage or self._default_linkage())
         validation.check_definition(self)
+        if self.batch is not None:
+            has_tokens = self.linkage is Linkage.TOKEN
+            batches.check_message_width(self.message_bytes, with_token=has_tokens)
 
     def _default_linkage(self) -> Linkage:
         """Return the default: long units have few periods, so linking them costs little.
 
         Messages that are one random choice cost epsilon once, linked or not.
         """
+        if self.batch is not None:
+            return Linkage.NONE
         is_short = self.unit in {Unit.EVENT, Unit.DAY} and self.kind.fresh
         return Linkage.PERIOD if is_short else Linkage.COLLECTION
 

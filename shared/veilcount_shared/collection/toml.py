@@ -15,12 +15,13 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
-from ..enums import Cohort, Held, Linkage, Model, Segments, Takes
+from ..enums import Cohort, Held, Linkage, Model, Presence, Segments, Takes
 from ..errors import DefinitionError
 from ..kinds import DOMAIN_KEYS, ReadValues, TableContext, kind_of, parse_domain
 from ..kinds.toml_values import read_labels, read_named, read_number, read_text
 from ..models import TRUST_MODELS
 from ..translations import TEXT_KEYS
+from .batches import read_batch
 from .cross_references import FIELD_NAMES, link_collections
 from .definition import Collection
 from .texts import read_texts
@@ -106,8 +107,26 @@ def _parse_collection(app: str, name: str, value: object, read_values: ReadValue
     if fields.get("takes") is Takes.RETURNING:
         fields = {"held": Held.DEVICE, "linkage": Linkage.PERIOD} | fields
     domain = parse_domain(table, TableContext(app, name, fields["start"], read_values))
-    fields = {**kind_of(domain, fields.get("measure")).defaults, **fields}
+    kind = kind_of(domain, fields.get("measure"))
+    model = fields.get("model", Model.LOCAL)
+    if "batch" in table:
+        rules = read_batch(table["batch"], model, fields["unit"])
+        fields = {"late": 0, **fields, "batch": rules}
+    if TRUST_MODELS[model].hides_presence and "presence" not in fields:
+        fields["presence"] = _hidden_presence(kind.absent_fix)
+    fields = {**kind.defaults, **fields}
     return Collection(app=app, name=name, domain=domain, **fields)
+
+
+def _hidden_presence(absent_fix: str) -> Presence:
+    """Return the default of a shuffled collection, or refuse to decide for its author."""
+    if absent_fix:
+        fix = (
+            'a period without a record is no answer of this kind: write presence = "public", and'
+            " the shuffler sees in which periods a device had an answer"
+        )
+        raise DefinitionError("presence", None, fix)
+    return Presence.HIDDEN
 
 
 def _unknown(key: str, known: Iterable[str]) -> str:
@@ -174,7 +193,7 @@ _READERS: dict[str, Callable[[str, object], Any]] = {
     "owner": read_text,
     "replaces": read_text,
 }
-_KEYS = (*TEXT_KEYS, *_READERS, *DOMAIN_KEYS)
+_KEYS = (*TEXT_KEYS, *_READERS, "batch", *DOMAIN_KEYS)
 _REQUIRED = {
     "question": "the question in plain words",
     "unit": 'what epsilon protects, "event", "day", "week", "month" or "user"',

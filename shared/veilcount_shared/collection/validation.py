@@ -13,16 +13,16 @@ from ..enums import Adjacency, Held, Linkage, Measure, Model, Presence, Takes
 from ..epsilon import parse_epsilon
 from ..errors import DefinitionError, EpsilonError
 from ..kinds import kind_of
+from ..limits import MAX_CELLS, MAX_SLOTS
 from ..models import PRICE_KEYS, TRUST_MODELS
 from ..periods import Unit, period_name
+from .batches import check_batch
 from .reporting_rules import held, presence, retention, takes
 from .texts import check_texts
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
 APP = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,62}")
 DIGEST = re.compile(r"[0-9a-f]{64}")
-MAX_SLOTS = 1024
-MAX_CELLS = 32
 MAX_COHORTS = 1024
 MAX_LATE = 365
 YEARS = range(2000, 3000)
@@ -210,7 +210,7 @@ ENUMS: dict[str, type[StrEnum]] = {
 }
 _RULES = (
     *(names, price, dates, counts, slots, tokens, kind, check_texts, takes, retention, held),
-    *(presence, trust, segments, cohort, lineage),
+    *(presence, check_batch, trust, segments, cohort, lineage),
 )
 
 

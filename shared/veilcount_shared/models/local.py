@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
+from ..batch_rules import BatchRules
 from ..definition_record import Definition
 from ..domain import Domain
 from ..errors import DefinitionError
 from ..kinds import DeviceKind, Price
 from ..mechanisms import Mechanism
-from .model import TrustModel
+from .model import BatchSizes, TrustModel
 
 
 class Local(TrustModel):
@@ -17,6 +18,7 @@ class Local(TrustModel):
 
     price_key = "epsilon"
     reveals = releases = False
+    batch_sizes: ClassVar[BatchSizes | None] = BatchSizes(least=2, default=50)
 
     def inputs(self, kind: DeviceKind[Any], domain: Domain) -> int:
         """Return the number of inputs of the randomizer."""
@@ -34,3 +36,10 @@ class Local(TrustModel):
         if definition.adjacency is not None:
             fix = 'only for model = "central": remove it'
             raise DefinitionError("adjacency", str(definition.adjacency), fix)
+
+    def check_batch(self, rules: BatchRules) -> None:
+        """Refuse what makes a promise: here a shuffler hides the time alone."""
+        for key in ("epsilon", "delta", "covers", "honest", "allow_large_epsilon"):
+            if value := getattr(rules, key):
+                fix = 'a local collection has least and grace alone: remove it, or use "shuffled"'
+                raise DefinitionError(f"batch.{key}", value, fix)

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from ..batch_rules import BatchRules
 from ..definition_record import Definition
 from ..domain import Domain
 from ..kinds import DeviceKind, Price
 from ..mechanisms import Mechanism
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSizes:
+    """The least reports of a batch: that a definition may ask for, and by default."""
+
+    least: int
+    default: int
 
 
 class TrustModel(ABC):
@@ -18,6 +28,8 @@ class TrustModel(ABC):
     price_key: ClassVar[str]  # of the definition
     reveals: ClassVar[bool]  # messages hold true values, which wait on the device
     releases: ClassVar[bool]  # figures leave as a curator's releases, paid from a budget
+    batch_sizes: ClassVar[BatchSizes | None] = None  # None: reports never travel by shuffler
+    hides_presence: ClassVar[bool] = False  # by default, wherever the kind can
     defaults: ClassVar[Mapping[str, object]] = {}  # of other fields
 
     @abstractmethod
@@ -31,3 +43,6 @@ class TrustModel(ABC):
     @abstractmethod
     def check(self, definition: Definition) -> None:
         """Refuse what does not suit the model."""
+
+    def check_batch(self, rules: BatchRules) -> None:  # noqa: B027 - a hook
+        """Refuse rules of a batch that the model has no use for; by default nothing."""

@@ -1,6 +1,6 @@
 """Tokens: an issuer's blind signature of one slot, which nobody can join to who asked for it."""
 
-from ..report import TOKEN_BYTES as TOKEN_BYTES
+from ..limits import TOKEN_BYTES as TOKEN_BYTES
 from .blind_rsa import BlindedMessage as BlindedMessage
 from .blind_rsa import PublicKey as PublicKey
 from .blind_rsa import blind as blind

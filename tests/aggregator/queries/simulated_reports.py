@@ -14,7 +14,7 @@ from veilcount_aggregator.intake.decode.columns import ReportColumns
 from veilcount_aggregator.queries.estimate_schema import RangeResult, SeriesResult
 from veilcount_analysis.simulation import simulate_messages
 from veilcount_shared.domain import GRID
-from veilcount_shared.report import PSEUDONYM_BYTES
+from veilcount_shared.limits import PSEUDONYM_BYTES
 from veilcount_shared.verdict import Verdict
 
 from ..web.api.deployment_fixtures import Deployment

@@ -10,7 +10,8 @@ from veilcount_analysis.series.series import Series
 from veilcount_client import Client
 from veilcount_client.testing import SeededRandomSource, SettableClock
 from veilcount_shared import Collection, parse_collections
-from veilcount_shared.report import PSEUDONYM_BYTES, Report
+from veilcount_shared.limits import PSEUDONYM_BYTES
+from veilcount_shared.report import Report
 
 from ..server import Server
 

@@ -18,9 +18,9 @@ from fractions import Fraction
 from math import sqrt
 
 from veilcount_shared.collection import Measure
-from veilcount_shared.collection.validation import MAX_SLOTS
 from veilcount_shared.domain import MAX_FEATURES, MIN_FEATURES, Number
 from veilcount_shared.epsilon import EPSILON_GRAIN, EPSILON_MAX
+from veilcount_shared.limits import MAX_SLOTS
 from veilcount_shared.mechanisms.selection import MAX_INPUTS
 from veilcount_shared.periods import Unit
 

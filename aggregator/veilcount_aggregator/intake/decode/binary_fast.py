@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcount_shared.collection.validation import MAX_CELLS, MAX_SLOTS
-from veilcount_shared.report import MAX_MESSAGE, MAX_REPORTS, PSEUDONYM_BYTES, TOKEN_BYTES
+from veilcount_shared.limits import MAX_CELLS, MAX_SLOTS, PSEUDONYM_BYTES, TOKEN_BYTES
+from veilcount_shared.report import MAX_MESSAGE, MAX_REPORTS
 from veilcount_shared.wire import VERSION
 
 from .columns import DecodedBody, ReportColumns

@@ -1,0 +1,114 @@
+"""`batch`: the key of a collection whose reports travel by shuffler, read and checked.
+
+A refused combination is one whose reports a shuffler could not hide, or could not hide once only.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from ..batch_rules import BatchRules, default_grace
+from ..definition_record import Definition
+from ..enums import Linkage, Model
+from ..errors import DefinitionError
+from ..kinds import kind_of
+from ..kinds.toml_values import read_number
+from ..limits import TOKEN_BYTES
+from ..models import TRUST_MODELS
+from ..periods import Unit
+from ..shuffling.plain_report import message_limit
+
+MAX_GRACE = 60
+LEAST, MOST = "batch.least", 100_000_000
+_KEYS = ("epsilon", "delta", "least", "covers", "grace", "honest", "allow_large_epsilon")
+
+
+def read_batch(value: object, model: Model, unit: Unit) -> BatchRules:
+    """Return the rules of a table, with the defaults of the model and the unit."""
+    if not isinstance(value, dict):
+        raise DefinitionError("batch", value, "give a table: batch = {least = 1000, grace = 14}")
+    for key, entry in value.items():
+        if key not in _KEYS:
+            raise DefinitionError(f"batch.{key}", entry, f"unknown key: give {', '.join(_KEYS)}")
+    sizes = TRUST_MODELS[model].batch_sizes
+    fields: dict[str, Any] = {
+        "least": sizes.default if sizes else 0,
+        "grace": default_grace(unit),
+    }
+    fields |= {key: _READERS.get(key, _whole)(f"batch.{key}", value[key]) for key in value}
+    return BatchRules(**fields)
+
+
+def check_batch(definition: Definition) -> None:
+    """Require rules that a shuffler can keep, and nothing that it could not hide."""
+    rules = definition.batch
+    if rules is None:
+        return
+    model = TRUST_MODELS[definition.model]
+    if model.batch_sizes is None:
+        fix = "a curator must know whose value it is: no shuffler can be between. Remove batch"
+        raise DefinitionError("batch", f"model = {definition.model}", fix)
+    if not model.batch_sizes.least <= rules.least <= MOST:
+        raise DefinitionError(LEAST, rules.least, f"give {model.batch_sizes.least:,} to {MOST:,}")
+    if not 1 <= rules.grace <= MAX_GRACE:
+        raise DefinitionError("batch.grace", rules.grace, f"give 1 to {MAX_GRACE} days")
+    model.check_batch(rules)
+    for key, value, fix in _refusals(definition):
+        raise DefinitionError(key, value, fix)
+
+
+def _refusals(definition: Definition) -> list[tuple[str, object, str]]:
+    """Return what does not go with a batch: the key, its value, and the way out."""
+    fresh = kind_of(definition.domain, definition.measure).fresh
+    cases = [
+        (definition.unit is Unit.EVENT, "unit", 'a person has one report a batch: "day" or longer'),
+        (definition.per_day != 1, "per_day", "a person has one report a batch: remove it"),
+        (bool(definition.segments), "segments", "they split a batch: cross them instead"),
+        (not fresh, "measure", "reports of a trend belong together, and none may: remove batch"),
+        (
+            definition.is_retention,
+            "takes",
+            "an answer about two periods is in two batches: remove batch",
+        ),
+        (definition.twin is not None, "twin", "twins must travel alike: remove it"),
+        (definition.late != 0, "late", "a batch leaves once, after its grace: remove late"),
+        (
+            definition.linkage not in {Linkage.NONE, Linkage.TOKEN},
+            "linkage",
+            'a shuffler cannot hide what links reports: "none" or "token"',
+        ),
+    ]
+    return [(key, _shown(definition, key), fix) for refused, key, fix in cases if refused]
+
+
+def check_message_width(message_bytes: int, *, with_token: bool) -> None:
+    """Refuse messages that do not fit into a sealed report, all of which have one size."""
+    most = message_limit(TOKEN_BYTES if with_token else 0)
+    if message_bytes > most:
+        fix = f"a message of {message_bytes} bytes, {most} at most in a batch: give fewer values"
+        raise DefinitionError("batch", None, fix)
+
+
+def _shown(definition: Definition, key: str) -> object:
+    value = getattr(definition, key)
+    return str(value) if isinstance(value, str) else value if isinstance(value, int) else key
+
+
+def _whole(key: str, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise DefinitionError(key, value, "give a whole number")
+    return value
+
+
+def _flag(key: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise DefinitionError(key, value, "give true or false")
+    return value
+
+
+def _number(key: str, value: object) -> Fraction:
+    return read_number(key, value)
+
+
+_READERS: dict[str, Any] = {"epsilon": _number, "delta": _number, "allow_large_epsilon": _flag}
