@@ -35,7 +35,7 @@ BANNED_NAMES = frozenset(
     ).split()
 )
 #: terms of the trade where reports are shuffled: in modules and folders of that name alone
-CROWD = frozenset({"crowd", "crowds"})
+SHUFFLER_TERMS = frozenset({"crowd", "crowds"})
 #: what a function of the product calls nothing of its own: a local says what it holds
 BANNED_LOCALS = frozenset({"each", "found"})
 #: phrases of no trade, refused in docstrings
@@ -77,7 +77,7 @@ Definition = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 def findings(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the banned names that a module binds, and the banned phrases of its docstrings."""
     in_shuffler = "shuffl" in path.as_posix()
-    banned = BANNED_NAMES - CROWD if in_shuffler else BANNED_NAMES
+    banned = BANNED_NAMES - SHUFFLER_TERMS if in_shuffler else BANNED_NAMES
     if words(path.stem) & banned:
         yield 1, path.stem
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -86,7 +86,7 @@ def findings(path: Path) -> Iterator[tuple[int, str]]:
             yield getattr(node, "lineno", 1), name
         if isinstance(node, Definition | ast.Module):
             phrase = BANNED_PHRASES.search(ast.get_docstring(node) or "")
-            if phrase and not (in_shuffler and words(phrase[0]) <= CROWD):
+            if phrase and not (in_shuffler and words(phrase[0]) <= SHUFFLER_TERMS):
                 yield getattr(node, "lineno", 1), phrase[0]
 
 

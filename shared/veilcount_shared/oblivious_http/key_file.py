@@ -1,7 +1,8 @@
 """The file of gateway keys that is shipped with an app, and read by shufflers: `relay.keys`.
 
 JSON: {"relay_keys": 1, "keys": [{"from": "2026-12-01", "config": "hexadecimal"}, ...]}, the newest
-first. A key configuration stays as its bytes are: a crowd's name is a hash of all of them.
+first. A key configuration stays as its bytes are: a shuffler mixes the reports that are sealed
+under one and the same.
 """
 
 from __future__ import annotations

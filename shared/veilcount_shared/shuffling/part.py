@@ -45,7 +45,7 @@ class BatchHead:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class BatchPart:
     """Part `number`, from 0, of a batch."""
 
     head: BatchHead
@@ -73,7 +73,7 @@ class Part:
         return _HEAD.pack(MAGIC, VERSION, 0, *fields, *rest) + self.sealed
 
     @classmethod
-    def decode(cls, raw: bytes) -> Part:
+    def decode(cls, raw: bytes) -> BatchPart:
         """Return the part of its bytes, or refuse them; the signature is not verified here."""
         if len(raw) < _HEAD.size + SIGNATURE_BYTES:
             raise WrongLength("part", "it is too short")
