@@ -224,3 +224,19 @@ class CollectionReleases(Struct):
     name: str
     locked: Annotated[bool, Meta(description="no release is made until the operator unlocks")]
     series: list[SeriesReleases]
+
+
+class PartTaken(Struct, frozen=True):
+    """What has come of a part of a batch: totals, never a verdict per report."""
+
+    part: int
+    parts: int
+    accepted: int
+    unreadable: int
+    missing: list[int]
+
+
+class RecordTaken(Struct, frozen=True):
+    """A batch record was stored."""
+
+    state: str
