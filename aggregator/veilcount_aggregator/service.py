@@ -197,7 +197,7 @@ class Aggregator:
         except (SecondBatch, BatchTooEarly, BatchTooLate, WireError) as error:
             self.service_counters.count(ServiceCounter(BATCH, fingerprint, -1, refused_as(error)))
             raise
-        unreadable = taken.totals.unreadable
+        unreadable = taken.totals.unreadable if taken.is_new else 0
         self.service_counters.count(ServiceCounter(BATCH, fingerprint, -1, UNREADABLE), unreadable)
         return taken
 

@@ -33,6 +33,7 @@ class TakenPart:
     number: int
     totals: PartTotals
     entry: BatchEntry
+    is_new: bool  # it had not come before
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,7 @@ class BatchIntake:
             raw = self.store.batch(series, key)
             entry = BatchEntry.decode(raw) if raw else BatchEntry.begin(part.head, day)
             totals = entry.totals_of(part)
+            is_new = totals is None
             if entry.closed:
                 raise BatchTooLate("this batch was closed")
             if totals is None:
@@ -60,7 +62,7 @@ class BatchIntake:
             else:  # written as it is: the answer to a retry waits for what the first attempt wrote
                 change = _change(part, raw, entry)
             if self.store.change_batch(series, change):
-                return TakenPart(series, part.number, totals, entry)
+                return TakenPart(series, part.number, totals, entry, is_new)
         raise StoreUnavailable("a batch: too many concurrent writers; retry")
 
     def _open(self, part: BatchPart, origin: BatchOrigin) -> OpenedPart:
