@@ -52,7 +52,7 @@ from ..series_reports import (
     ServiceCounts,
 )
 from ..transfer_format import bitmap_bytes
-from . import batches, intake
+from . import batch_shard, intake
 from .connections import Wait, execute_each
 from .durability import DurabilityMonitor
 from .durable_writes import DurableWriter, UnconfirmedWriter
@@ -119,7 +119,7 @@ class RedisStore(RedisRecords):
         super().__init__(servers, self._durable, identity)
         self._monitor = monitor
         self._reader = ShardReader(servers, identity)
-        self._batches = batches.BatchReader(servers, identity)
+        self._batches = batch_shard.BatchReader(servers, identity)
         self._health = RedisHealth(servers, identity, monitor, heights)
         self._probe = WriteProbe(servers, identity)
 
@@ -229,7 +229,7 @@ class RedisStore(RedisRecords):
 
     def change_batch(self, series: Series, change: BatchChange) -> bool:
         home = self._batches.home(series.fingerprint)
-        command = batches.change_command(self.identity, home, series, change)
+        command = batch_shard.change_command(self.identity, home, series, change)
         return bool(self._durable.execute_one(command, Wait.COMMIT))
 
     def forget_tokens(self, series: Series, period: int) -> None:

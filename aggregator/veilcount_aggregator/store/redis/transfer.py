@@ -24,7 +24,7 @@ from ..transfer_format import (
     parse_record,
     tally_piece,
 )
-from .batches import BatchReader, put_batch, put_tokens
+from .batch_shard import BatchReader, put_batch, put_tokens
 from .identity import RECORDS_BASE, StoreIdentity
 from .lua_library import call, pack, raw
 from .queries import BIG_ENDIAN, ShardReader, figure_key, split
