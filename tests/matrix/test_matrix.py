@@ -143,18 +143,18 @@ MONTHLY, TOKENS, VISITS, WEEKLY, DAILY, RELAYED = FIRST_ROWS
 
 
 @pytest.mark.parametrize(
-    ("combination", "plant"),
+    ("combination", "plant", "persons"),
     [
-        (MONTHLY, planted.first_consent),
-        (MONTHLY, planted.clipped_instants),
-        (TOKENS, planted.tokens_at_once),
-        (WEEKLY, begins_anew),
-        (DAILY, planted.closing_forget),
+        (MONTHLY, planted.first_consent, MORE_PERSONS),
+        (MONTHLY, planted.clipped_instants, MORE_PERSONS),
+        (TOKENS, planted.tokens_at_once, 8 * PERSONS),  # by hours alone, which tell little
+        (WEEKLY, begins_anew, MORE_PERSONS),
+        (DAILY, planted.closing_forget, MORE_PERSONS),
     ],
 )
-def test_the_joiner_finds(combination: Combination, plant: Plant) -> None:
+def test_the_joiner_finds(combination: Combination, plant: Plant, persons: int) -> None:
     assert joined(combination) == []
-    assert joined(combination, plant, MORE_PERSONS)
+    assert joined(combination, plant, persons)
 
 
 @pytest.mark.parametrize(
