@@ -53,9 +53,7 @@ class CoverPlanner:
         """Return the error of so many devices at a central epsilon."""
         covers = least_covers(self.mechanism, epsilon, self.question.delta)
         error = shuffled_error(self.mechanism, devices, covers) * self.question.quantity.width
-        return CoverPlan(
-            devices, epsilon, self.question.delta, self.report_epsilon, covers, error
-        )
+        return CoverPlan(devices, epsilon, self.question.delta, self.report_epsilon, covers, error)
 
     def epsilon(self, devices: int, error: float) -> CoverPlan:
         """Return the least central epsilon, in hundredths, at which devices reach the error."""

@@ -16,9 +16,7 @@ from .loss_grid import LossGrid, largest_loss
 
 
 @lru_cache(maxsize=256)
-def composed_epsilon(
-    mechanism: Randomizer, covers: int, batches: int, delta: Fraction
-) -> Fraction:
+def composed_epsilon(mechanism: Randomizer, covers: int, batches: int, delta: Fraction) -> Fraction:
     """Return the epsilon of so many batches of one person against the server, in millionths.
 
     Covers alone, rounded up, by numeric composition; at most the plain sum of the reports' own.

@@ -75,7 +75,9 @@ def least_covers(mechanism: Randomizer, epsilon: Fraction, delta: Fraction) -> i
     while not enough(high):
         high *= 2
         if high > MOST_COVERS:
-            raise ValueError(f"epsilon = {epsilon} at delta = {delta}: no number of covers gives it")
+            raise ValueError(
+                f"epsilon = {epsilon} at delta = {delta}: no number of covers gives it"
+            )
     return bisect_left(range(high), True, lo=high // 2, key=enough)
 
 
