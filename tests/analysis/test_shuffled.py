@@ -230,7 +230,8 @@ def clones_claim(k: int, epsilon: Fraction, n: int, at: Fraction) -> float:
     coin, whatever its own value is.
     """
     ratio = exp(epsilon)
-    share, one, two = 1 / (ratio + k - 1), dict[tuple[int, int], float](), {}
+    share = 1 / (ratio + k - 1)
+    one, two = dict[tuple[int, int], float](), dict[tuple[int, int], float]()
     outcomes = [((1, 0), ratio * share, share), ((0, 1), share, ratio * share)]
     outcomes.append(((0, 0), 1 - (1 + ratio) * share, 1 - (1 + ratio) * share))
     for clones, first in ((c, a) for c in range(n) for a in range(c + 1)):
@@ -239,7 +240,7 @@ def clones_claim(k: int, epsilon: Fraction, n: int, at: Fraction) -> float:
             key = (first + x, clones - first + y)
             one[key] = one.get(key, 0) + weight * under_one
             two[key] = two.get(key, 0) + weight * under_two
-    return sum(max(one[key] - exp(at) * two[key], 0) for key in one)
+    return float(sum(max(one[key] - exp(at) * two[key], 0) for key in one))
 
 
 def test_a_bound_by_the_variation_ratio_is_caught() -> None:
@@ -265,8 +266,9 @@ def test_the_best_guess_among_covers(k: int, covers: int, guess: float) -> None:
 def test_the_best_guess_of_two_values_is_the_enumerated_one() -> None:
     """Of 75 covers, in Fractions: half of what the two counts' distributions differ by."""
     p, covers = cells(2).P, 75
+    none = Fraction(0)
     ways = [Fraction(comb(covers, a), 2**covers) for a in range(covers + 1)]
-    one = [p * x + (1 - p) * y for x, y in zip([0, *ways], [*ways, 0], strict=True)]
+    one = [p * x + (1 - p) * y for x, y in zip([none, *ways], [*ways, none], strict=True)]
     distance = sum(abs(x - y) for x, y in zip(one, reversed(one), strict=True)) / 2
 
     assert isclose(best_guess(cells(2), covers), (1 + distance) / 2, rel_tol=1e-7)

@@ -62,7 +62,8 @@ class RangeTreeHandler(NumberHandler[RangeTree]):
     def cover_variance(self) -> float:
         """Return that of the share of a quarter; a cover counts there if it is of that level."""
         levels, first = len(self.mechanism.levels), self.levels[0]
-        return levels * first.cover_variance() + (levels - 1) / first.mechanism.inputs**2
+        nodes: int = first.mechanism.inputs
+        return levels * first.cover_variance() + (levels - 1) / nodes**2
 
     def reach(self) -> tuple[float, float]:
         """Return that of reports that all choose one level."""

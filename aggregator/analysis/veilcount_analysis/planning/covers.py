@@ -14,6 +14,7 @@ from veilcount_shared.mechanisms import Randomizer
 
 from ..errors import QueryError
 from ..privacy.shuffled import least_covers, shuffled_error
+from ..privacy.trust_models import Quantity
 from .solvers import QuestionShape, fewest_devices
 
 REPORT_EPSILON = Fraction(4)
@@ -34,10 +35,14 @@ class CoverPlan:
 
 @dataclass(frozen=True, slots=True)
 class CoverPlanner:
-    """One question, at one epsilon of a report."""
+    """One question, at one epsilon of a report.
+
+    Of values, absence is one more unless presence is public: it is reported and mixed like them.
+    """
 
     question: QuestionShape
     report_epsilon: Fraction = REPORT_EPSILON
+    hidden: bool = True
 
     def __post_init__(self) -> None:
         """Refuse arms: segments would split a batch."""
@@ -45,14 +50,22 @@ class CoverPlanner:
             raise QueryError("arms", self.question.arms, "a batch is not split: give 1")
 
     @property
+    def quantity(self) -> Quantity:
+        """What is estimated, with the cell of absence."""
+        values = self.question.values
+        if values is None:
+            return self.question.quantity
+        return Quantity.of_values(values + self.hidden)
+
+    @property
     def mechanism(self) -> Randomizer:
         """What a device reports by: the local choice, within 2 % of the best with covers."""
-        return self.question.quantity.family(self.report_epsilon)
+        return self.quantity.family(self.report_epsilon)
 
     def error(self, devices: int, epsilon: Fraction) -> CoverPlan:
         """Return the error of so many devices at a central epsilon."""
         covers = least_covers(self.mechanism, epsilon, self.question.delta)
-        error = shuffled_error(self.mechanism, devices, covers) * self.question.quantity.width
+        error = shuffled_error(self.mechanism, devices, covers) * self.quantity.width
         return CoverPlan(devices, epsilon, self.question.delta, self.report_epsilon, covers, error)
 
     def epsilon(self, devices: int, error: float) -> CoverPlan:
@@ -84,6 +97,7 @@ def cover_plan(
     error: float | None = None,
     share: float = 1.0,
     report_epsilon: Fraction = REPORT_EPSILON,
+    hidden: bool = True,
 ) -> CoverPlan:
     """Return the plan: give exactly two of devices, central epsilon and error.
 
@@ -91,7 +105,7 @@ def cover_plan(
     """
     if (epsilon is not None and not epsilon > 0) or (error is not None and not error > 0):
         raise QueryError("plan", None, "give numbers above 0")
-    planner = CoverPlanner(question, report_epsilon)
+    planner = CoverPlanner(question, report_epsilon, hidden)
     match devices, epsilon, error:
         case int(n), Fraction() as central, None:
             return planner.error(n, central)

@@ -28,7 +28,7 @@ REACH = 10  # standard deviations of a count that are summed,
 MARGIN = 40  # and steps further; what lies outside has
 TAIL = 1e-20  # at most this probability, by Bernstein's inequality
 ROUNDING = 1e-8  # far above the relative error of a probability in logarithms
-MOST_OUTCOMES = 1 << 20  # pairs of counts; of more, the blanket on a grid is as good
+MOST_OUTCOMES = 1 << 20  # pairs of counts, or covers; of more, the blanket's grid is as good
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -61,7 +61,7 @@ class CountPair:
 def exact_overlap(overlaps: Sequence[Overlap], covers: int) -> Overlap | None:
     """Return the overlap whose outcomes can all be summed; None: not disjoint, or too many."""
     only = overlaps[0]
-    if len(overlaps) > 1 or only.own != only.alone:
+    if len(overlaps) > 1 or only.own != only.alone or covers >= MOST_OUTCOMES:
         return None
     totals, offsets = _extent(covers + 1, float(only.own))
     return only if len(totals) * len(offsets) <= MOST_OUTCOMES else None

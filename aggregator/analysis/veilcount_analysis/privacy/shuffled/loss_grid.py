@@ -39,7 +39,7 @@ class LossGrid:
     @classmethod
     def from_pair(cls, pair: CountPair) -> LossGrid:
         """Round exact losses up to the grid; what is too rare to matter becomes unbounded."""
-        steps = np.ceil(pair.losses / STEP - 1e-9).astype(np.int64)
+        steps = np.ceil(pair.losses / STEP).astype(np.int64)
         first = int(steps.min())
         probabilities = np.bincount(steps - first, pair.probabilities)
         rare = probabilities < NEGLIGIBLE / len(probabilities)
@@ -119,5 +119,5 @@ def _places(delta: Callable[[float], float], most: float) -> Ints:
 
 
 def largest_loss(ratio: float) -> float:
-    """Return the largest loss of one report, as far as it can be told in a float."""
+    """Return the largest loss of one report, and far more than a float rounds it by."""
     return log(ratio) + exp(-30)
