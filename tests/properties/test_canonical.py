@@ -53,7 +53,7 @@ def test_all_forms_have_the_same_keys_and_a_kind_adds_its_own() -> None:
         (form["domain"]["type"], form["measure"]): sorted(form.keys() - common) for form in forms
     }
 
-    assert len(common) == 27
+    assert len(common) == 28
     assert not {"owner", "replaces"} & common
     assert {kind: keys for kind, keys in own.items() if keys} == {
         ("choice", None): ["labels"],
@@ -82,7 +82,7 @@ def test_the_vectors_cover_every_mechanism_domain_unit_and_enum_value() -> None:
     assert values("held") == {"process", "device"}
     assert values("linkage") == {"collection", "period", "none", "token"}
     assert values("presence") == {"public", "hidden"}
-    assert values("model") == {"local", "central"}
+    assert values("model") == {"local", "shuffled", "central"}
     assert values("adjacency") == {None, "add-remove", "substitute"}
     assert len(values("twin")) == 3
     assert sum(form["cohort"] is not None for form in forms) == 1

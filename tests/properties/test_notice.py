@@ -10,6 +10,7 @@ from string import Formatter
 import pytest
 
 from veilcount_shared import Collection
+from veilcount_shared.batch_rules import BatchRules
 from veilcount_shared.collection import (
     Adjacency,
     Cohort,
@@ -28,8 +29,10 @@ from ..notice_definitions import COLLECTIONS
 
 LOCAL, EVENTS, HELD = (COLLECTIONS[name] for name in ("local", "events", "held"))
 TREND, TOKEN, CURATED = (COLLECTIONS[name] for name in ("trend", "token", "removable"))
+SHUFFLED = COLLECTIONS["shuffled"]
 LISTED = COLLECTIONS["once"]
 BIG = Choice(tuple(range(13)))
+ALONE = replace(LOCAL, linkage=Linkage.NONE, late=0)
 NO_ANSWERS = replace(LOCAL, answers=None)
 #: of each key of a definition, two definitions that differ in it alone
 DIFFERENT: dict[str, tuple[Collection, Collection]] = {
@@ -54,6 +57,7 @@ DIFFERENT: dict[str, tuple[Collection, Collection]] = {
     "segments": (LOCAL, replace(LOCAL, segments=(("arm", ("A", "B")),))),
     "cohort": (LOCAL, replace(LOCAL, cohort=Cohort("spring", 3, 0))),
     "model": (LOCAL, CURATED),
+    "batch": (ALONE, replace(ALONE, batch=BatchRules(least=9, grace=3))),
     "twin": (LOCAL, replace(LOCAL, twin="other")),
     "budget": (CURATED, replace(CURATED, budget=Fraction(2))),
     "delta": (CURATED, replace(CURATED, delta=Fraction(1, 10**6))),
@@ -167,6 +171,7 @@ def test_every_message_is_a_statement_of_some_definition() -> None:
             notice(collection),
             notice(collection, relay="Ada"),
             notice(collection, by_app=True),
+            notice(collection, shuffler="Ada", composed=Fraction(2)),
         )
     ]
     keys = {part.title for shown in notices for part in shown.parts}
