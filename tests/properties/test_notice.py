@@ -29,8 +29,9 @@ from ..notice_definitions import COLLECTIONS
 
 LOCAL, EVENTS, HELD = (COLLECTIONS[name] for name in ("local", "events", "held"))
 TREND, TOKEN, CURATED = (COLLECTIONS[name] for name in ("trend", "token", "removable"))
-SHUFFLED = COLLECTIONS["shuffled"]
 LISTED = COLLECTIONS["once"]
+SHUFFLED = COLLECTIONS["shuffled"]
+assert SHUFFLED.batch is not None
 BIG = Choice(tuple(range(13)))
 ALONE = replace(LOCAL, linkage=Linkage.NONE, late=0)
 NO_ANSWERS = replace(LOCAL, answers=None)
@@ -101,7 +102,7 @@ def test_a_key_that_is_named_nowhere_is_detected(
     part: str, keys: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Planted: a part is left out."""
-    monkeypatch.setattr(statements, part, lambda *_: [])
+    monkeypatch.setattr(statements, part, lambda *_, **__: [])
 
     assert unnamed() == keys
 
