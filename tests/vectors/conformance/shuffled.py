@@ -239,7 +239,7 @@ ABOUT = (
     " `keys`; the size of a sealed report and the crowd's name. `reports`: what a report says, and"
     " an ephemeral key that only a test may fix; its plain text, and the envelope with it. `plain`:"
     " bytes, the widths of message and token; the place of the error, null where they are accepted;"
-    " so `envelopes`, `received` (parts) and `read` (records). `parts`: sealed report i of the batch"
+    " so `envelopes`, `received` (parts), `read` (records). `parts`: sealed report i of the batch"
     " is `size` bytes of the value i mod 256; the part without them and without its signature, the"
     " signature, the SHA-256 of the whole; `signs` is the shuffler's test key. `records`: state and"
     " numbers, the bytes. `sending`: a definition, a root, a period; when its report leaves, when"
