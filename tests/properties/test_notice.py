@@ -131,6 +131,52 @@ def test_the_route_and_who_randomizes_are_stated() -> None:
     assert "on your device" not in by_app
 
 
+def test_a_shuffled_notice_states_both_together_before_the_server_alone() -> None:
+    """Two adversaries in this order, each with its own figures; presence as it is."""
+    shown = notice(SHUFFLED, shuffler="Example Trust", composed=Fraction("0.87"))
+    texts = {part.title: part.text for part in shown.texts()}
+    guess, public = texts["What an answer gives away"], texts["What is not hidden"]
+    stated = [
+        "even if shuffler and server work together",
+        "shuffler and server together, epsilon 0.5 a report, 6 in all 12 reports.",
+        "The server alone, if the shuffler keeps its word: 0.25 a report, 0.87 in all 12 reports",
+        "12 reports (delta 0.000001).",
+        "never added. That you take part is not hidden.",
+    ]
+
+    assert sorted(stated, key=guess.index) == stated
+    assert "run by Example Trust" in public
+    assert "How many take part is published exactly." in public
+    assert "0.87" not in words(SHUFFLED)
+    assert "0.25 a report (delta 0.000001)" in words(SHUFFLED)
+
+
+def test_whoever_answers_in_public_is_seen_by_the_shuffler() -> None:
+    hidden, public = words(SHUFFLED), words(COLLECTIONS["shuffled_number"])
+
+    assert "sees in which periods this device had an answer" in public
+    assert "sees in which periods this device had an answer" not in hidden
+    assert "published exactly" not in public
+
+
+def test_a_notice_of_batches_keeps_rows_of_tokens_alone() -> None:
+    assert "No random name of yours is kept." in words(SHUFFLED)
+    assert "until 49 days after its period's end" in words(COLLECTIONS["batched"])
+
+
+def test_the_server_alone_before_both_together_is_detected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Planted: the smaller figure first."""
+    right = statements._two_adversaries
+    monkeypatch.setattr(
+        statements, "_two_adversaries", lambda *values: reversed(list(right(*values)))
+    )
+
+    with pytest.raises(AssertionError):
+        test_a_shuffled_notice_states_both_together_before_the_server_alone()
+
+
 def test_a_notice_of_tokens_names_the_issuers_record_and_who_erases_it() -> None:
     texts = {part.title: part.text for part in notice(TOKEN).texts()}
 

@@ -26,7 +26,7 @@ from veilcount_shared.shuffling import times
 from veilcount_shared.shuffling.batch_record import BatchRecord, BatchState
 from veilcount_shared.shuffling.crowd import CROWD_BYTES, Crowd, sealed_size
 from veilcount_shared.shuffling.envelope import Envelope
-from veilcount_shared.shuffling.part import BatchHead, BatchPart, part_count
+from veilcount_shared.shuffling.part import BatchHead, BatchPart, batch_digest, part_count
 from veilcount_shared.shuffling.plain_report import PlainReport, plain_size
 from veilcount_shared.shuffling.sealed_report import open_report, seal_report
 
@@ -149,8 +149,8 @@ def _part(private: str, vector: Vector) -> Vector:
     total = vector["reports"] + vector["covers"]
     names = {key: bytes.fromhex(vector[key]) for key in ("batch_id", "crowd_id")}
     head = BatchHead(**names, **fields, digest=bytes(32), parts=part_count(total))
-    whole = b"".join(_sealed(head, number) for number in range(head.parts))
-    head = replace(head, digest=sha256(whole).digest())
+    digests = (BatchPart(head, each, _sealed(head, each)).digest for each in range(head.parts))
+    head = replace(head, digest=batch_digest(digests))
     part = BatchPart(head, vector["number"], _sealed(head, vector["number"]))
     key = Ed25519PrivateKey.from_private_bytes(bytes.fromhex(private))
     part = replace(part, signature=key.sign(part.signed()))
