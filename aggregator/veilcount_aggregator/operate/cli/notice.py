@@ -10,8 +10,9 @@ from typing import Any
 
 import click
 
+from veilcount_analysis.privacy.shuffled import full_notice
 from veilcount_shared import load_collections
-from veilcount_shared.notice import Notice, notice
+from veilcount_shared.notice import Notice
 
 from . import options
 from .output import print_json, print_lines, terminal_width
@@ -59,7 +60,7 @@ def command(
     family = load_collections(file)
     chosen = list(family.values()) if name is None else [options.find_collection(family, name)]
     notices = [
-        notice(
+        full_notice(
             collection,
             relay=relay or None,
             shuffler=shuffler,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,8 @@ def test_the_shuffler_of_a_batch_is_named(typed: Type, tmp_path: Path) -> None:
     assert "travel through a shuffler, whose operator sees your address" in unnamed
     assert "The shuffler is run by" not in unnamed
     assert "The shuffler is run by Example e.V." in named
+    assert "shuffler and server together, epsilon 0.5 a report, 6 in all 12" in named
+    assert re.search(r"its word: 0.25 a report, [0-2]\.\d+ in all 12 reports", named)
 
 
 @pytest.mark.parametrize(
