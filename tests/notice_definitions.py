@@ -25,6 +25,10 @@ TABLES = {
     "hidden": 'boolean = true\nunit = "day"\npresence = "hidden"\nanswers = 9',
     "token": 'boolean = true\nunit = "month"\nanswers = 1\nlinkage = "token"\n'
     f'tokens = "{digest(KEYS)}"',
+    "batched": 'boolean = true\nunit = "month"\nanswers = 1\nlinkage = "token"\n'
+    f'tokens = "{digest(KEYS)}"\nbatch = {{}}',
+    "shuffled_number": 'range = [0, 9]\nmeasure = "mean"\nunit = "month"\nmodel = "shuffled"\n'
+    'presence = "public"\nbatch = {epsilon = 0.25, delta = 1e-6, covers = 900}',
     "held": 'boolean = true\nunit = "month"\ntakes = "any"\nheld = "device"',
     "cross": 'boolean = true\ncross = {plan = ["free", "paid"]}\nunit = "month"',
     "segments": 'boolean = true\nunit = "month"\nsegments = {arm = ["A", "B"]}',

@@ -5,10 +5,12 @@ from __future__ import annotations
 import doctest
 import json
 import re
+from datetime import datetime, timedelta
 from fractions import Fraction
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from veilcount_aggregator.web.api.problems import PROBLEM_KINDS
 from veilcount_client.testing import SeededRandomSource
@@ -19,7 +21,9 @@ from veilcount_shared.collection.toml import _KEYS
 from veilcount_shared.epsilon import exp_lower
 from veilcount_shared.mechanisms import MeanMechanism, ProjectiveGeometry, SubsetSelection
 from veilcount_shared.mechanisms.finite_field import POLYNOMIALS
+from veilcount_shared.oblivious_http.hpke import encapsulate
 from veilcount_shared.schedule import derive_token_pseudonym, derive_token_salt
+from veilcount_shared.shuffling.times import batch_rules
 from veilcount_shared.tokens.slot_token import signed_message
 
 from ..properties.definition_harness import no_values_file
@@ -156,6 +160,55 @@ def test_what_a_token_signs_is_derived_as_the_page_says() -> None:
     assert pseudonym == derive_token_pseudonym(secret, name, 3, 1)
     assert SPEC["token_salt"](secret, name, 3, 1) == derive_token_salt(secret, name, 3, 1)
     assert SPEC["token_message"](name, 3, pseudonym) == signed_message(name, 3, pseudonym)
+
+
+def test_what_a_device_gives_a_shuffler_is_that_of_the_vectors() -> None:
+    document = load("shuffled.json")
+    for row in document["crowds"]:
+        config = bytes.fromhex(document["keys"][row["key"]][1])
+        named = row["fingerprint"], row["period"], config, first_aead(config), row["size"]
+        assert SPEC["crowd_id"](*named).hex() == row["crowd"]
+    fingerprints = {row["collection"]: row["fingerprint"] for row in document["crowds"]}
+    for row in (row for row in document["reports"] if not int(row["mark"], 16)):
+        fields = (bytes.fromhex(row[key]) for key in ("message", "pseudonym", "token"))
+        plain, config = SPEC["plain_report"](*fields), bytes.fromhex(row["config"])
+        aead, size = first_aead(config), len(plain) + 55
+        name = fingerprints[row["collection"]]
+        label = SPEC["crowd_id"](name, row["period"], config, aead, size)
+        header = SPEC["sealed_header"](config, aead)
+        info = SPEC["sealed_info"](header, label, row["period"])
+        ephemeral = X25519PrivateKey.from_private_bytes(bytes.fromhex(row["ephemeral"]))
+        enc, context = encapsulate(config[3:35], aead, info, ephemeral)
+        sealed = header + enc + context.seal(plain)
+        assert plain.hex() == row["plain"]
+        assert SPEC["envelope"](label, row["period"], sealed).hex() == row["envelope"]
+        assert len(sealed) == size
+
+
+def test_a_report_leaves_at_the_instant_that_the_page_says() -> None:
+    document = load("shuffled.json")
+    collections = parse_collections("\n".join(document["toml"]), no_values_file)
+    for name, root, period, at, ends, _ in document["sending"]:
+        grace = batch_rules(collections[name]).grace
+        fingerprint = collections[name].fingerprint
+        seconds = SPEC["sending_second"](bytes.fromhex(root), fingerprint, period, grace)
+        end = datetime.fromisoformat(ends) - timedelta(days=grace)
+        assert (end + timedelta(seconds=seconds)).isoformat() == at
+
+
+def first_aead(config: bytes) -> int:
+    return int.from_bytes(config[39:41], "big")
+
+
+def test_a_name_of_the_keys_id_alone_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: two keys under one id would divide what is mixed, unseen."""
+    right = SPEC["crowd_id"]
+    monkeypatch.setitem(
+        SPEC, "crowd_id", lambda name, period, config, *rest: right(name, period, config[:1], *rest)
+    )
+
+    with pytest.raises(AssertionError):
+        test_what_a_device_gives_a_shuffler_is_that_of_the_vectors()
 
 
 def test_a_wrong_line_of_the_pseudocode_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

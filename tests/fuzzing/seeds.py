@@ -11,7 +11,9 @@ from veilcount_aggregator.intake.decode.decode import EXPLAINED_REPORTS
 from veilcount_client.delivery.padded_bodies import encode_padded
 from veilcount_shared.compilation import compile_collections
 from veilcount_shared.oblivious_http.binary_http import Request, Response
+from veilcount_shared.oblivious_http.key_config import KeyConfig
 from veilcount_shared.report import Batch, Losses, Report
+from veilcount_shared.shuffling.sealed_report import seal_report
 from veilcount_shared.tokens.key_list import encode_key_list
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import (
@@ -25,11 +27,13 @@ from veilcount_shared.wire import (
 from ..notice_definitions import COLLECTIONS, KEYS, definitions_text
 from ..properties.definition_harness import CENTRAL, EVENTS, FULL, TWINS
 from ..properties.test_canonical import VECTORS as DEFINITIONS
-from ..properties.test_oblivious_http import ANSWER, CONFIG, PLAIN, SEALED
+from ..properties.test_oblivious_http import ANSWER, CONFIG, EPHEMERAL, PLAIN, SEALED
 from ..vectors.conformance.definitions import filled
+from ..vectors.vector_files import read
 from ..vectors.wire_bodies import bad_vectors, batch_of, good_vectors, text
 from .targets import _SIGNATURE, TARGETS, TEXTS
 
+SHUFFLED = read("shuffled.json")
 MAX_INPUT = 20_000  # bytes
 REPORT = Report("ab" * 32, 3, 1, bytes(range(16)), 2, b"\1\2")
 #: JSON and TOML that is deep, long, or absurd
@@ -162,6 +166,38 @@ def _key_files() -> Iterator[bytes]:
     yield from (config, config * 2, config * 100, config[:-1], b"\0\0", b"\xff\xff" + config)
 
 
+def _relay_keys() -> Iterator[bytes]:
+    for key_file, _ in SHUFFLED["key files"]:
+        yield from _absurd(key_file, '"relay_keys": 1')
+        yield from _absurd(key_file, '"from": "2026-12-01"')
+
+
+def _envelopes() -> Iterator[bytes]:
+    yield from (bytes.fromhex(raw) for raw, _ in SHUFFLED["envelopes"])
+    yield from (bytes.fromhex(row["envelope"]) for row in SHUFFLED["reports"])
+
+
+def _sealed_reports() -> Iterator[bytes]:
+    config = KeyConfig.decode(CONFIG) or KeyConfig(0, b"")
+    sealed = seal_report(config, bytes(16), 0, bytes(192), EPHEMERAL)
+    yield from (sealed, sealed[:-1], sealed[:38], b"\2" + sealed[1:], sealed[:7] + bytes(240))
+    yield from (sealed[:place] + b"\7" + sealed[place + 1 :] for place in (2, 4, 6, 8, 50, 246))
+
+
+def _plain_reports() -> Iterator[bytes]:
+    yield from (bytes.fromhex(raw) for raw, *_ in SHUFFLED["plain"])
+
+
+def _parts() -> Iterator[bytes]:
+    yield from (bytes.fromhex(raw) for raw, _ in SHUFFLED["received"])
+    yield from (bytes.fromhex(row["head"]) + bytes(64) for row in SHUFFLED["parts"])
+
+
+def _records() -> Iterator[bytes]:
+    yield from (bytes.fromhex(raw) for raw, _ in SHUFFLED["read"])
+    yield from (bytes.fromhex(row["encoded"]) for row in SHUFFLED["records"])
+
+
 def _toml() -> Iterator[bytes]:
     for vector in DEFINITIONS:
         yield filled(vector, "\n".join(vector["toml"])).encode()
@@ -221,7 +257,9 @@ _SEEDS: dict[str, Callable[[], Iterator[bytes]]] = dict(
         TARGETS,
         (
             *(_bodies, _groups, _json_batches, _row_closes, _verdicts, _problems),
-            *(_sealed, _answers, _requests, _responses, _key_files, _toml, _compiled),
+            *(_sealed, _answers, _requests, _responses, _key_files),
+            *(_relay_keys, _envelopes, _sealed_reports, _plain_reports, _parts, _records),
+            *(_toml, _compiled),
             *(_key_lists, _token_requests, _token_replies, _token_refusals, _signatures),
         ),
         strict=True,

@@ -22,10 +22,17 @@ from veilcount_shared.collection.compiled import parse_compiled
 from veilcount_shared.collection.loading import NOT_UTF8
 from veilcount_shared.compilation import compile_collections
 from veilcount_shared.errors import DefinitionError, ObliviousError, TokenError, WireError
+from veilcount_shared.limits import TOKEN_BYTES
 from veilcount_shared.oblivious_http.binary_http import Request, Response
 from veilcount_shared.oblivious_http.encapsulation import open_request, seal_request
 from veilcount_shared.oblivious_http.key_config import KeyConfig, decode_configs, encode_configs
+from veilcount_shared.oblivious_http.key_file import decode_key_file, encode_key_file
 from veilcount_shared.problem_details import PROBLEM_TYPE, ProblemError
+from veilcount_shared.shuffling.batch_record import BatchRecord
+from veilcount_shared.shuffling.envelope import Envelope
+from veilcount_shared.shuffling.part import BatchPart
+from veilcount_shared.shuffling.plain_report import PLAIN_BYTES_WITH_TOKEN, PlainReport
+from veilcount_shared.shuffling.sealed_report import open_report
 from veilcount_shared.tokens import check_key_list, decode_key_list, digest, finalize, verify
 from veilcount_shared.tokens.key_list import encode_key_list
 from veilcount_shared.wire import (
@@ -207,6 +214,54 @@ def _gateway_keys(raw: bytes) -> None:
     _require(holds=decode_configs(encode_configs(configs)) == configs)
 
 
+# -- what travels by shuffler ----------------------------------------------------------------------
+
+
+def relay_keys(raw: bytes) -> str:
+    """Files of gateway keys that come with an app."""
+    return outcome(_relay_keys, raw)
+
+
+def _relay_keys(raw: bytes) -> None:
+    keys = decode_key_file(raw)
+    written = encode_key_file([(key.start, key.encoded) for key in keys])
+    _require(holds=decode_key_file(written) == keys)
+
+
+def envelope(raw: bytes) -> str:
+    """Envelopes with a sealed report."""
+    return outcome(lambda body: _is_written_alike(Envelope, body), raw)
+
+
+def sealed_report(raw: bytes) -> str:
+    """Sealed reports, under the key of RFC 9458, appendix A."""
+    return outcome(lambda body: open_report({1: PRIVATE}, bytes(16), 0, body), raw)
+
+
+def plain_report(raw: bytes) -> str:
+    """Reports in plain, of one byte; with a token where they are as long."""
+    token_bytes = TOKEN_BYTES if len(raw) == PLAIN_BYTES_WITH_TOKEN else 0
+    return outcome(lambda body: _plain_report(body, token_bytes), raw)
+
+
+def _plain_report(raw: bytes, token_bytes: int) -> None:
+    _require(holds=PlainReport.decode(raw, 1, token_bytes).encode() == raw)
+
+
+def batch_part(raw: bytes) -> str:
+    """Parts of a batch."""
+    return outcome(lambda body: _is_written_alike(BatchPart, body), raw)
+
+
+def batch_record(raw: bytes) -> str:
+    """Records of what became of a batch."""
+    return outcome(lambda body: _is_written_alike(BatchRecord, body), raw)
+
+
+def _is_written_alike(kind: type[Envelope | BatchPart | BatchRecord], raw: bytes) -> None:
+    _require(holds=kind.decode(raw).encode() == raw)
+
+
 # -- definitions -----------------------------------------------------------------------------------
 
 
@@ -293,6 +348,12 @@ TARGETS: dict[str, Target] = {
         http_request,
         http_response,
         gateway_keys,
+        relay_keys,
+        envelope,
+        sealed_report,
+        plain_report,
+        batch_part,
+        batch_record,
         definitions,
         compiled,
         token_keys,
@@ -305,5 +366,5 @@ TARGETS: dict[str, Target] = {
 #: whose inputs are text
 TEXTS = TARGETS.keys() & {
     *("batch_json", "row_close", "verdicts", "problem", "definitions", "compiled"),
-    *("token_keys", "token_request", "token_reply", "token_refusal"),
+    *("relay_keys", "token_keys", "token_request", "token_reply", "token_refusal"),
 }

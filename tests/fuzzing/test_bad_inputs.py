@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import urlsafe_b64decode
+from datetime import date
 from fractions import Fraction
 from typing import Any
 
@@ -15,6 +16,10 @@ from veilcount_issuer import app as issuer_app
 from veilcount_shared.collection import compiled, toml
 from veilcount_shared.errors import BadField, ObliviousError
 from veilcount_shared.oblivious_http import binary_http, key_config
+from veilcount_shared.oblivious_http.key_config import KeyConfig
+from veilcount_shared.oblivious_http.key_file import RelayKey
+from veilcount_shared.shuffling import batch_record, part, plain_report, sealed_report
+from veilcount_shared.shuffling.envelope import Envelope
 from veilcount_shared.wire import binary, json_codec
 
 from . import targets
@@ -22,7 +27,7 @@ from .bad_inputs import FOLDER, failures, load
 from .targets import TARGETS
 
 MAX_BYTES = 150_000
-MAX_ROWS = 300
+MAX_ROWS = 350
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -88,6 +93,18 @@ def _unguarded_left(content: bytes, wanted: set[int]) -> frozenset[int]:
         raise issuer.IssuerUnavailable("409 without saying what is left") from None
 
 
+class _Endless(Envelope):
+    @classmethod
+    def decode(cls, raw: bytes) -> Envelope:
+        end = 28 + int.from_bytes(raw[26:28], "big")
+        return Envelope.decode(raw[:end])
+
+
+def _any_keys(text: str | bytes) -> list[RelayKey]:
+    rows = json.loads(text)["keys"]
+    return [RelayKey(date.min, bytes.fromhex(row["config"]), KeyConfig(0, b"")) for row in rows]
+
+
 WRONG: dict[str, tuple[str, Any, str, Any]] = {
     "lengths are not checked": ("batch_binary", binary._Reader, "take_bytes", _take_unchecked),
     "bytes may follow the end": ("batch_binary", binary._Reader, "end", lambda _: None),
@@ -112,6 +129,12 @@ WRONG: dict[str, tuple[str, Any, str, Any]] = {
         "decode",
         _any_width,
     ),
+    "bytes may follow an envelope": ("envelope", targets, "Envelope", _Endless),
+    "any padding of a report": ("plain_report", plain_report, "MARK_BYTES", 190),
+    "any numbers of a part": ("batch_part", part, "_check_numbers", lambda *_: None),
+    "any state of a record": ("batch_record", batch_record, "BatchState", range(256)),
+    "any file of keys": ("relay_keys", targets, "decode_key_file", _any_keys),
+    "a report sealed for anything": ("sealed_report", sealed_report, "report_info", lambda *_: b""),
     "a fraction by zero": ("compiled", compiled, "_fraction", Fraction),
     "any key": ("definitions", toml, "_unknown", lambda key, known: 1 / 0),
     "an error of JSON passes": ("token_keys", targets, "decode_key_list", _unguarded_keys),

@@ -82,7 +82,7 @@ def test_the_vectors_cover_every_mechanism_domain_unit_and_enum_value() -> None:
     assert values("held") == {"process", "device"}
     assert values("linkage") == {"collection", "period", "none", "token"}
     assert values("presence") == {"public", "hidden"}
-    assert values("model") == {"local", "central"}
+    assert values("model") == {"local", "shuffled", "central"}
     assert values("adjacency") == {None, "add-remove", "substitute"}
     assert len(values("twin")) == 3
     assert sum(form["cohort"] is not None for form in forms) == 1

@@ -23,12 +23,20 @@ FEATURES = (
     definition_file('features = {age = [0, 100], hours = [0, 60]}\nmeasure = "moments"') + "\n"
 )
 TREND = definition_file('boolean = true\nmeasure = "trend"\nchanges = 1') + "\n"
+SHUFFLED = (
+    definition_file(
+        'boolean = true\nmodel = "shuffled"\npresence = "public"\n'
+        "batch = {epsilon = 0.5, delta = 1e-6, covers = 200}"
+    )
+    + "\n"
+)
 TOKENS = FULL.replace('"collection"', '"token"') + f'tokens = "{"a" * 64}"\n'
 LABELLED = definition_file('values = ["a", "b"]\nlabels = {de = ["eins", "zwei"]}') + "\n"
-FULL_BATCH = definition_file("boolean = true\nbatch = {least = 50}") + "\n"
 OPEN = definition_file('values = "open"\ndiscover = false') + "\n"
 
 
+BATCHED = definition_file("boolean = true\nbatch = {}") + "\n"
+_LARGE = "allow_large_epsilon = true"
 CHANGES = [
     (FULL, "app", '"acme2"'),
     (FULL, "values", '["a", "b", "d"]'),
@@ -69,13 +77,29 @@ CHANGES = [
     (CENTRAL, "model", None),
     (CENTRAL + "delta = 0.000001\n", "delta", "0.00001"),
     (CENTRAL + "delta = 0.000001\n", "delta", None),
-    (FULL_BATCH, "batch", "{least = 51}"),
-    (FULL_BATCH, "batch", "{grace = 8}"),
+    (BATCHED, "batch", "{least = 51}"),
+    (BATCHED, "batch", None),
+    *(
+        (SHUFFLED, "batch", f"{{epsilon = {e}, delta = {d}, covers = {m}{more}}}")
+        for e, d, m, more in (
+            ("0.6", "1e-6", 200, ""),
+            ("0.5", "1e-7", 200, ""),
+            ("0.5", "1e-6", 201, ""),
+            *(("0.5", "1e-6", 200, f", {each}") for each in ("least = 999", "grace = 13")),
+            *(("0.5", "1e-6", 200, f", {each}") for each in ("honest = 9", _LARGE)),
+        )
+    ),
     (TOKENS, "tokens", f'"{"b" * 64}"'),
 ]
 
 
 SAME = [
+    (
+        SHUFFLED,
+        "batch",
+        "{covers = 200, delta = 0.000001, epsilon = 5e-1, least = 1000, grace = 14}",
+    ),
+    (SHUFFLED, "batch", "{epsilon = 0.5, delta = 1e-6, covers = 200, allow_large_epsilon = false}"),
     (FULL, "owner", '"Bob"'),
     (FULL, "replaces", '"older"'),
     (FULL, "epsilon", "10e-1"),

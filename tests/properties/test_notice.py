@@ -10,6 +10,7 @@ from string import Formatter
 import pytest
 
 from veilcount_shared import Collection
+from veilcount_shared.batch_rules import BatchRules
 from veilcount_shared.collection import (
     Adjacency,
     Cohort,
@@ -32,6 +33,7 @@ LISTED = COLLECTIONS["once"]
 SHUFFLED = COLLECTIONS["shuffled"]
 assert SHUFFLED.batch is not None
 BIG = Choice(tuple(range(13)))
+ALONE = replace(LOCAL, linkage=Linkage.NONE, late=0)
 NO_ANSWERS = replace(LOCAL, answers=None)
 #: of each key of a definition, two definitions that differ in it alone
 DIFFERENT: dict[str, tuple[Collection, Collection]] = {
@@ -49,7 +51,6 @@ DIFFERENT: dict[str, tuple[Collection, Collection]] = {
     "takes": (HELD, replace(HELD, takes=Takes.LAST)),
     "held": (HELD, replace(HELD, held=Held.PROCESS)),
     "answers": (LOCAL, replace(LOCAL, answers=5)),
-    "batch": (SHUFFLED, replace(SHUFFLED, batch=replace(SHUFFLED.batch, least=2000))),
     "late": (LOCAL, replace(LOCAL, late=7)),
     "linkage": (LOCAL, replace(LOCAL, linkage=Linkage.NONE)),
     "tokens": (TOKEN, replace(TOKEN, tokens="a" * 64)),
@@ -57,6 +58,7 @@ DIFFERENT: dict[str, tuple[Collection, Collection]] = {
     "segments": (LOCAL, replace(LOCAL, segments=(("arm", ("A", "B")),))),
     "cohort": (LOCAL, replace(LOCAL, cohort=Cohort("spring", 3, 0))),
     "model": (LOCAL, CURATED),
+    "batch": (ALONE, replace(ALONE, batch=BatchRules(least=9, grace=3))),
     "twin": (LOCAL, replace(LOCAL, twin="other")),
     "budget": (CURATED, replace(CURATED, budget=Fraction(2))),
     "delta": (CURATED, replace(CURATED, delta=Fraction(1, 10**6))),
@@ -91,9 +93,8 @@ def test_every_key_of_a_definition_is_in_the_notice() -> None:
     [
         ("_question", {"domain", "measure", "purpose", "translations"}),
         ("_frequency", {"start", "until", "changes", "takes", "cohort", "twin", "replaces"}),
-        ("_public", {"tokens", "presence", "segments", "batch"}),
+        ("_public", {"tokens", "presence", "segments"}),
         ("_kept", {"late"}),
-        ("_batch", {"batch"}),
         ("_owner", {"app", "name", "owner"}),
     ],
 )
@@ -128,6 +129,52 @@ def test_the_route_and_who_randomizes_are_stated() -> None:
     assert "The relay is operated by" not in relayed
     assert "The app's own server sees your answer" in by_app
     assert "on your device" not in by_app
+
+
+def test_a_shuffled_notice_states_both_together_before_the_server_alone() -> None:
+    """Two adversaries in this order, each with its own figures; presence as it is."""
+    shown = notice(SHUFFLED, shuffler="Example Trust", composed=Fraction("0.87"))
+    texts = {part.title: part.text for part in shown.texts()}
+    guess, public = texts["What an answer gives away"], texts["What is not hidden"]
+    stated = [
+        "even if shuffler and server work together",
+        "shuffler and server together, epsilon 0.5 a report, 6 in all 12 reports.",
+        "The server alone, if the shuffler keeps its word: 0.25 a report, 0.87 in all 12 reports",
+        "12 reports (delta 0.000001).",
+        "never added. That you take part is not hidden.",
+    ]
+
+    assert sorted(stated, key=guess.index) == stated
+    assert "run by Example Trust" in public
+    assert "How many take part is published exactly." in public
+    assert "0.87" not in words(SHUFFLED)
+    assert "0.25 a report (delta 0.000001)" in words(SHUFFLED)
+
+
+def test_whoever_answers_in_public_is_seen_by_the_shuffler() -> None:
+    hidden, public = words(SHUFFLED), words(COLLECTIONS["shuffled_number"])
+
+    assert "sees in which periods this device had an answer" in public
+    assert "sees in which periods this device had an answer" not in hidden
+    assert "published exactly" not in public
+
+
+def test_a_notice_of_batches_keeps_rows_of_tokens_alone() -> None:
+    assert "No random name of yours is kept." in words(SHUFFLED)
+    assert "until 49 days after its period's end" in words(COLLECTIONS["batched"])
+
+
+def test_the_server_alone_before_both_together_is_detected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Planted: the smaller figure first."""
+    right = statements._two_adversaries
+    monkeypatch.setattr(
+        statements, "_two_adversaries", lambda *values: reversed(list(right(*values)))
+    )
+
+    with pytest.raises(AssertionError):
+        test_a_shuffled_notice_states_both_together_before_the_server_alone()
 
 
 def test_a_notice_of_tokens_names_the_issuers_record_and_who_erases_it() -> None:
@@ -169,8 +216,9 @@ def test_every_message_is_a_statement_of_some_definition() -> None:
         for collection in every
         for shown in (
             notice(collection),
-            notice(collection, relay="Ada", shuffler="Ada"),
+            notice(collection, relay="Ada"),
             notice(collection, by_app=True),
+            notice(collection, shuffler="Ada", composed=Fraction(2)),
         )
     ]
     keys = {part.title for shown in notices for part in shown.parts}

@@ -14,6 +14,7 @@ from .conformance.definitions import compiled_inputs
 from .conformance.membership import inputs
 from .conformance.relay import relay_inputs
 from .conformance.schedules import schedule_inputs
+from .conformance.shuffled import shuffled_inputs
 from .conformance.tokens import token_inputs
 from .conformance.wire import body_inputs
 from .vector_files import FOLDER, read, written
@@ -26,6 +27,7 @@ def contents() -> dict[Path, str]:
         "membership.json": inputs(),
         "bodies.json": body_inputs(),
         "relay.json": relay_inputs(),
+        "shuffled.json": shuffled_inputs(),
         "compiled.json": compiled_inputs(),
         "schedule.json": schedule_inputs(read("schedule.json")),
         "tokens.json": token_inputs(tokens["private"], tokens["other"]),

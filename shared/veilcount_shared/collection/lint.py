@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from ..enums import Held, Takes, Waiting
+from ..enums import Held, Presence, Takes, Waiting
 from .definition import Collection
 
 HIGH_EPSILON = Fraction(10)
@@ -39,15 +39,18 @@ def lint(collection: Collection, answers: int = 100_000) -> list[Remark]:
         *_check_precision(collection, answers),
         *_check_identifying_names(collection),
         *_explain_held_values(collection),
+        *_check_batch_presence(collection),
     ]
 
 
 def _check_campaign_epsilon(collection: Collection) -> Iterator[Remark]:
     total = collection.epsilon_user
     if not collection.trust.reveals and total > HIGH_EPSILON:
+        both = "" if collection.batch is None else " to shuffler and server together"
         yield Remark(
             "epsilon",
-            f"over the campaign one person reveals epsilon {float(total):g}: above {HIGH_EPSILON}"
+            f"over the campaign one person reveals epsilon {float(total):g}{both}: above"
+            f" {HIGH_EPSILON}"
             " user-level privacy is weak; give answers, a longer unit or nearer dates",
         )
 
@@ -58,6 +61,16 @@ def _check_precision(collection: Collection, answers: int) -> Iterator[Remark]:
         advice = collection.kind.precision_advice(collection.price, answers)
         if advice:
             yield Remark("epsilon", f"with {answers:,} answers {advice}")
+
+
+def _check_batch_presence(collection: Collection) -> Iterator[Remark]:
+    """Advise to hide from a shuffler, which sees addresses, who had an answer."""
+    can_hide = not collection.kind.absent_fix
+    if collection.batch is not None and collection.presence is Presence.PUBLIC and can_hide:
+        yield Remark(
+            "presence",
+            "the shuffler sees in which periods a device had an answer: hidden presence hides it",
+        )
 
 
 def _check_identifying_names(collection: Collection) -> Iterator[Remark]:

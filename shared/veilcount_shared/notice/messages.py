@@ -96,10 +96,16 @@ MESSAGES: Mapping[str, str] = {
     "notice_epsilon_add-remove": "In the language of experts: epsilon {event} for one answer,"
     " {day} for one day and {user} for all of them, by add-remove (with or without an answer;"
     " between two answers, {doubled} for all of them).",
+    "notice_guess_together": "What follows holds even if shuffler and server work together.",
+    "notice_epsilon_together": "In the language of experts, by substitution: shuffler and server"
+    " together, epsilon {own} a report, {user} in {reports:one report|all # reports}.",
+    "notice_epsilon_server": "The server alone, if the shuffler keeps its word: {epsilon} a report"
+    " (delta {delta}).",
+    "notice_epsilon_server_in_all": "The server alone, if the shuffler keeps its word: {epsilon} a"
+    " report, {composed} in {reports:one report|all # reports} (delta {delta}).",
+    "notice_two_adversaries": "These are two adversaries, whose figures are never added. That you"
+    " take part is not hidden.",
     "notice_delta": "Each epsilon may fail to hold with probability delta, {delta}.",
-    "notice_batch_epsilon": "That holds against the shuffler and the server together. Against the"
-    " server alone, if the shuffler keeps its word: epsilon {epsilon} for one answer, which may fail"
-    " to hold with probability {delta}.",
     "notice_doubt_most": "That is careful.",
     "notice_doubt_much": "That still leaves much doubt.",
     "notice_doubt_some": "Over the whole time that leaves some doubt, not much.",
@@ -110,14 +116,6 @@ MESSAGES: Mapping[str, str] = {
     "notice_common": "What is true of most people can be learned without you, and may be true of"
     " you.",
     # -- what is not hidden
-    "notice_batch": "Reports are not sent one by one: after the end of each period a shuffler, which"
-    " another party runs, collects them for {grace:one day|# days}, sealed. It hands them over in"
-    " one batch, in random order. It never hands over fewer than {least}.",
-    "notice_covers": "Into each batch it mixes {covers:one report|# reports} of its own, made by"
-    " chance.",
-    "notice_batch_count": "How many took part is known exactly, and may be published.",
-    "notice_batch_presence": "The shuffler sees in which periods this device had an answer, and not"
-    " which.",
     "notice_title_public": "What is not hidden",
     "notice_curator": "To the operator of the statistics server, your true answer. And:",
     "notice_presence_hidden": "That the app runs and takes part. Whether you used what is asked"
@@ -133,19 +131,27 @@ MESSAGES: Mapping[str, str] = {
     "notice_linkage_period": "Reports of one period can be recognized as one person's; those of"
     " different periods carry different random names.",
     "notice_linkage_none": "Each report carries a random name of its own.",
+    "notice_linkage_batch": "A report carries no name at all.",
     "notice_linkage_token": "Each report carries a random name of its own, and a token that was"
     " signed for your account without being seen: nobody can tell from it whose report it is. The"
     " keys of the tokens are the same for everybody (list {tokens}). Their issuer learns that your"
     " account takes part and when it fetches tokens, and sees no report.",
-    "notice_linkage_batch": "A report carries no name, and no time.",
-    "notice_shuffler": "The shuffler sees your address and when your device sends, and no report;"
-    " the server sees reports, and neither. Both together can see who sent which report.",
-    "notice_shuffler_operator": "The shuffler is operated by {operator}.",
     "notice_direct": "Whoever runs the network sees your address when a report is sent; the server"
     " does not write it down.",
     "notice_relay": "Reports are sent through a relay, whose operator sees your address and no"
     " report; the server sees reports and no address. Both together could join them.",
     "notice_relay_operator": "The relay is operated by {operator}.",
+    "notice_shuffler_address": "Reports travel through a shuffler, whose operator sees your address"
+    " and no report. The server sees no address. Both together could join address and report.",
+    "notice_shuffler": "The shuffler holds the sealed reports of a period until {grace:one day|#"
+    " days} after its end, and hands them over once, in random order; fewer than {least} are never"
+    " handed over. The server sees no hour and no order.",
+    "notice_shuffler_covers": "The shuffler adds {covers} random reports of its own, which hide"
+    " yours.",
+    "notice_shuffler_operator": "The shuffler is run by {operator}.",
+    "notice_shuffler_presence_hidden": "How many take part is published exactly.",
+    "notice_shuffler_presence_public": "The operator of the shuffler sees in which periods this"
+    " device had an answer.",
     "notice_app_server": "Reports are sent by the app's own server: your address stays with it.",
     # -- what is kept, and how long
     "notice_title_kept": "What is kept, and how long",
@@ -157,8 +163,9 @@ MESSAGES: Mapping[str, str] = {
     " none counts twice, until {days} days after the last day.",
     "notice_row_period": "That a report of your random name has arrived is remembered, so that none"
     " counts twice, until {days} days after its period's end.",
-    "notice_batch_erased": "The shuffler keeps a report, sealed, until its batch is handed over, and"
-    " then erases it.",
+    "notice_row_none": "No random name of yours is kept.",
+    "notice_shuffler_keeps": "The shuffler erases a sealed report once it is handed over, and at"
+    " the latest {days} days after its period's end.",
     "notice_issuer_record": "The issuer of the tokens keeps one record for your account and this"
     " question: of which periods tokens were signed. It is deleted with the question's last key.",
     "notice_waits_true": "Your true answer waits in the app until it is delivered.",
@@ -171,14 +178,16 @@ MESSAGES: Mapping[str, str] = {
     " wiped then, and when you withdraw your consent or have it forgotten.",
     "notice_late": "A report that cannot be sent waits in the app until {late:one day|# days} after"
     " its period.",
-    "notice_sealed": "A report waits in the app, sealed, until {grace:one day|# days} after its"
-    " period.",
+    "notice_sending": "A report waits in the app until its period is over, and leaves at an instant"
+    " drawn from the first third of the {grace} days after it. One that cannot be sent in these"
+    " days is dropped.",
     # -- withdrawal
     "notice_title_withdrawal": "If you change your mind",
     "notice_withdrawal": "You can withdraw your consent at any time: what waits is deleted, and"
     " nothing more is sent.",
     "notice_stays_counted": "What was counted stays counted: nobody's part can be taken out of a"
     " count.",
+    "notice_stays_held": "A report that the shuffler holds already is counted too.",
     "notice_issuer_erases": "The issuer's record of your account is erased by its operator on"
     " request.",
     # -- whom to ask

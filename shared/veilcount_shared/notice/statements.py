@@ -17,6 +17,7 @@ from ..collection.definition import Wording
 from ..errors import format_value
 from ..guessing import distinguishing_probability, percent, two_values_epsilon
 from ..periods import GRACE, RECOVERABLE, Unit
+from ..shuffling.times import KEPT_FOR_AGGREGATOR, TAKEN_FOR
 from .messages import Count, Texts
 
 CAREFUL, MUCH, SOME = Fraction(1), Fraction(3), Fraction(10)  # the doubt that an epsilon leaves
@@ -78,12 +79,16 @@ def notice(
     shuffler: str = "",
     by_app: bool = False,
     language: str = "",
+    composed: Fraction | None = None,
 ) -> Notice:
     """Return the notice of a collection.
 
     `language` chooses among the definition's own texts; the sentences are translated by `Texts`.
     `relay` is the operator of the relay that reports are sent through, "" if it has no name here,
-    None if there is no relay; `shuffler` that of the shuffler, if it has a name here. `by_app`: the app's server randomizes and sends for many persons.
+    None if there is no relay. `by_app`: the app's server randomizes and sends for many persons.
+    `shuffler` is the operator of the shuffler, "" if it has no name here; whether there is one says
+    the definition. `composed` is epsilon against the server over all reports of a shuffled
+    collection, where it was computed: a device has no analysis, and states that of one report.
     """
     one = distinguishing_probability(collection)
     every = distinguishing_probability(collection, collection.priced_answers)
@@ -92,7 +97,7 @@ def notice(
         "question": _question(collection, wording),
         "sent": [_sent(collection, by_app=by_app)],
         "frequency": _frequency(collection),
-        "guess": _guess(collection, one, every),
+        "guess": _guess(collection, one, every, composed),
         "public": [*_public(collection), *_route(collection, relay, shuffler, by_app=by_app)],
         "kept": _kept(collection),
         "withdrawal": _withdrawal(collection),
@@ -192,13 +197,28 @@ def _is_of_first_run(collection: Collection) -> bool:
 # -- what an answer gives away ---------------------------------------------------------------------
 
 
-def _guess(collection: Collection, one: Fraction, every: Fraction) -> Iterator[Statement]:
+def _guess(
+    collection: Collection, one: Fraction, every: Fraction, composed: Fraction | None
+) -> Iterator[Statement]:
     yield _state("guess")
+    promise = _promise(collection)
+    if promise is not None:
+        yield _state("guess_together")
     yield _state(f"guess_{_guessed_from(collection)}", one=percent(one))
     reports = collection.priced_answers
     if reports > 1:
         key = "guess_releases" if collection.trust.reveals else "guess_reports"
         yield _state(key, reports=Count(reports), all=percent(every))
+    if promise is None:
+        yield from _epsilons(collection)
+    else:
+        yield from _two_adversaries(collection, promise, composed)
+    if collection.unit is Unit.EVENT:
+        yield _state("habit")
+    yield _state("common")
+
+
+def _epsilons(collection: Collection) -> Iterator[Statement]:
     doubled = two_values_epsilon(collection, collection.epsilon_user)
     yield _state(
         f"epsilon_{collection.epsilon_adjacency}",
@@ -207,17 +227,36 @@ def _guess(collection: Collection, one: Fraction, every: Fraction) -> Iterator[S
         user=format_value(collection.epsilon_user),
         doubled=format_value(doubled),
     )
-    if collection.batch and collection.batch.epsilon is not None:
-        promise = {key: getattr(collection.batch, key) for key in ("epsilon", "delta")}
-        yield _state(
-            "batch_epsilon", **{key: format_value(value) for key, value in promise.items()}
-        )
     if collection.delta is not None:
         yield _state("delta", delta=format_value(collection.delta))
     yield _state(_doubt(doubled))
-    if collection.unit is Unit.EVENT:
-        yield _state("habit")
-    yield _state("common")
+
+
+def _promise(collection: Collection) -> BatchRules | None:
+    """Return the rules of a batch that promise something against the server alone."""
+    rules = collection.batch
+    return None if rules is None or rules.epsilon is None else rules
+
+
+def _two_adversaries(
+    collection: Collection, promise: BatchRules, composed: Fraction | None
+) -> Iterator[Statement]:
+    """Yield what both together reach, then the server alone: the figure that needs no trust first.
+
+    What the whole campaign is worth is said of both together too.
+    """
+    reports = Count(collection.priced_answers)
+    user = format_value(collection.epsilon_user)
+    own = format_value(collection.unit_epsilon)
+    yield _state("epsilon_together", own=own, user=user, reports=reports)
+    yield _state(_doubt(collection.epsilon_user))
+    figures = {"epsilon": format_value(promise.epsilon), "delta": format_value(promise.delta)}
+    if composed is None:
+        yield _state("epsilon_server", **figures)
+    else:
+        shown = format_value(composed)
+        yield _state("epsilon_server_in_all", **figures, composed=shown, reports=reports)
+    yield _state("two_adversaries")
 
 
 def _guessed_from(collection: Collection) -> str:
@@ -242,38 +281,44 @@ def _public(collection: Collection) -> Iterator[Statement]:
         yield _state("curator")
     is_hidden = collection.presence is Presence.HIDDEN
     yield _state(f"presence_{'hidden' if is_hidden else collection.unit}")
-    if collection.batch:
-        yield from _batch(collection.batch, is_hidden=is_hidden)
     for segment, labels in collection.segments:
         yield _state("segment", segment=segment, labels=", ".join(map(str, labels)))
+    if collection.batch is not None and collection.linkage is Linkage.NONE:
+        yield _state("linkage_batch")
+        return
     tokens = (collection.tokens or "")[:SHOWN_DIGITS]
-    is_unlinked = collection.batch and collection.linkage is Linkage.NONE
-    scope = "batch" if is_unlinked else _linkage(collection)
-    yield _state(f"linkage_{scope}", tokens=tokens)
-
-
-def _batch(rules: BatchRules, *, is_hidden: bool) -> Iterator[Statement]:
-    yield _state("batch", grace=Count(rules.grace), least=Count(rules.least))
-    if rules.covers:
-        yield _state("covers", covers=Count(rules.covers))
-    yield _state("batch_count" if is_hidden else "batch_presence")
+    yield _state(f"linkage_{_linkage(collection)}", tokens=tokens)
 
 
 def _route(
     collection: Collection, relay: str | None, shuffler: str, *, by_app: bool
 ) -> Iterator[Statement]:
-    if collection.batch:
-        yield _state("shuffler")
-        if shuffler:
-            yield _state("shuffler_operator", operator=shuffler)
-    elif by_app:
+    if by_app:
         yield _state("app_server")
-    elif relay is None:
+    if collection.batch is not None:
+        if not by_app:
+            yield _state("shuffler_address")
+        yield from _shuffler(collection, collection.batch, shuffler)
+    elif not by_app:
+        yield from _connection(relay)
+
+
+def _connection(relay: str | None) -> Iterator[Statement]:
+    if relay is None:
         yield _state("direct")
-    else:
-        yield _state("relay")
-        if relay:
-            yield _state("relay_operator", operator=relay)
+        return
+    yield _state("relay")
+    if relay:
+        yield _state("relay_operator", operator=relay)
+
+
+def _shuffler(collection: Collection, rules: BatchRules, operator: str) -> Iterator[Statement]:
+    yield _state("shuffler", grace=Count(rules.grace), least=Count(rules.least))
+    if rules.covers:
+        yield _state("shuffler_covers", covers=Count(rules.covers))
+    if operator:
+        yield _state("shuffler_operator", operator=operator)
+    yield _state(f"shuffler_presence_{collection.presence}")
 
 
 # -- what is kept, and for how long ----------------------------------------------------------------
@@ -281,26 +326,36 @@ def _route(
 
 def _kept(collection: Collection) -> Iterator[Statement]:
     yield _state("counted_true" if collection.trust.reveals else "counted")
-    if collection.batch:
-        yield _state("batch_erased")
-    else:
-        is_linked = collection.linkage is Linkage.COLLECTION
-        days = collection.late + (GRACE + RECOVERABLE).days
-        yield _state("row_campaign" if is_linked else "row_period", days=Count(days))
+    yield _row(collection)
     if collection.linkage is Linkage.TOKEN:
         yield _state("issuer_record")
     if collection.waiting:
         yield _state(f"waits_{collection.waiting}")
         yield _state("held_device" if collection.held_on_device else "held_process")
-    if collection.batch:
-        yield _state("sealed", grace=Count(collection.batch.grace))
-    else:
+    if collection.batch is None:
         yield _state("late", late=Count(collection.late))
+    else:
+        days = collection.batch.grace + KEPT_FOR_AGGREGATOR.days
+        yield _state("sending", grace=Count(collection.batch.grace))
+        yield _state("shuffler_keeps", days=Count(days))
+
+
+def _row(collection: Collection) -> Statement:
+    """Return how long a random name is remembered; a report of a batch has none without a token."""
+    if collection.batch is not None:
+        days = collection.batch.grace + TAKEN_FOR.days
+        has_row = collection.linkage is Linkage.TOKEN
+        return _state("row_period", days=Count(days)) if has_row else _state("row_none")
+    is_linked = collection.linkage is Linkage.COLLECTION
+    days = collection.late + (GRACE + RECOVERABLE).days
+    return _state("row_campaign" if is_linked else "row_period", days=Count(days))
 
 
 def _withdrawal(collection: Collection) -> Iterator[Statement]:
     yield _state("withdrawal")
     yield _state("stays_counted")
+    if collection.batch is not None:
+        yield _state("stays_held")
     if collection.linkage is Linkage.TOKEN:
         yield _state("issuer_erases")
 

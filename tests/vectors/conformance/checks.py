@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..vector_files import FOLDER, read, require
-from . import definitions, membership, relay, reports, schedules, tokens, values, wire
+from . import definitions, membership, relay, reports, schedules, shuffled, tokens, values, wire
 
 Vector = dict[str, Any]
 Check = Callable[[Any], Any]
@@ -30,6 +30,7 @@ CHECKS: dict[str, Check] = {
     "wire/bad_batch.json": wire.bad_bodies,
     "bodies.json": wire.bodies,
     "relay.json": relay.relay,
+    "shuffled.json": shuffled.shuffled,
     "compiled.json": definitions.compiled,
     "tokens.json": tokens.tokens,
     "open_strings.json": _open_strings,

@@ -157,6 +157,14 @@ boolean = true
 model = "central"
 budget = 1
 unit = "month"
+
+[mixed]
+question = "Is it used?"
+boolean = true
+epsilon = 4
+unit = "month"
+model = "shuffled"
+batch = {epsilon = 1, delta = 1e-6, covers = 110}
 """
 
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import click
 
+from veilcount_analysis.privacy.shuffled import full_notice
 from veilcount_shared import load_collections
-from veilcount_shared.notice import Notice, notice
+from veilcount_shared.notice import Notice
 
 from . import options
 from .output import print_json, print_lines, terminal_width
@@ -29,6 +30,12 @@ MAX_WIDTH = 88
     help="Who operates the relay that the app sends through; by default, it sends directly.",
 )
 @click.option(
+    "--shuffler",
+    default="",
+    metavar="OPERATOR",
+    help="Who runs the shuffler of collections with a batch.",
+)
+@click.option(
     "--persons",
     is_flag=True,
     help="The app's own server records for many persons, as Client(persons=True) does.",
@@ -36,7 +43,14 @@ MAX_WIDTH = 88
 @click.option("--language", default="", metavar="TAG", help="Which texts of the definitions.")
 @options.as_json
 def command(
-    file: Path, name: str | None, *, relay: str, persons: bool, language: str, as_json: bool
+    file: Path,
+    name: str | None,
+    *,
+    relay: str,
+    shuffler: str,
+    persons: bool,
+    language: str,
+    as_json: bool,
 ) -> None:
     """Print a privacy notice in Markdown for each collection of FILE.
 
@@ -46,7 +60,13 @@ def command(
     family = load_collections(file)
     chosen = list(family.values()) if name is None else [options.find_collection(family, name)]
     notices = [
-        notice(collection, relay=relay or None, by_app=persons, language=language)
+        full_notice(
+            collection,
+            relay=relay or None,
+            shuffler=shuffler,
+            by_app=persons,
+            language=language,
+        )
         for collection in chosen
     ]
     if as_json:

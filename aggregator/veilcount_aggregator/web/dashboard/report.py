@@ -10,8 +10,8 @@ from hashlib import sha256
 
 from flask import Flask, Response, render_template
 
+from veilcount_analysis.privacy.shuffled import full_notice
 from veilcount_analysis.text.privacy_guarantees import epsilons
-from veilcount_shared.notice import notice
 
 from ...queries import Snapshot
 from ...queries.releases import series_releases
@@ -61,6 +61,6 @@ def _content(snapshot: Snapshot, name: str) -> Content:
         if collection.trust.releases
         else [],
         "epsilon": epsilons(collection),
-        "notice": notice(collection).texts(),
+        "notice": full_notice(collection).texts(),
         "definitions": definition_history(snapshot, series),
     }

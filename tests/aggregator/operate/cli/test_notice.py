@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from veilcount_shared import Collection, load_collections
 from veilcount_shared.collection import Held, Linkage, Presence, Takes
 from veilcount_shared.notice import notice
 
+from ....notice_definitions import definitions_text
 from .conftest import Type
 
 SENT, OFTEN, KEPT = "What is sent", "How often, and until when", "What is kept, and how long"
@@ -52,6 +54,21 @@ def test_the_route_of_reports_is_named(typed: Type, file: str) -> None:
     assert "sent through a relay, whose operator sees your address and no report" in relayed
     assert "The relay is operated by Example e.V." in relayed
     assert "Whoever runs the network" not in relayed
+
+
+def test_the_shuffler_of_a_batch_is_named(typed: Type, tmp_path: Path) -> None:
+    file = tmp_path / "shuffled.toml"
+    file.write_text(definitions_text())
+    unnamed, named = (
+        typed("notice", str(file), "shuffled", *words).out
+        for words in ([], ["--shuffler", "Example e.V."])
+    )
+
+    assert "travel through a shuffler, whose operator sees your address" in unnamed
+    assert "The shuffler is run by" not in unnamed
+    assert "The shuffler is run by Example e.V." in named
+    assert "shuffler and server together, epsilon 0.5 a report, 6 in all 12" in named
+    assert re.search(r"its word: 0.25 a report, [0-2]\.\d+ in all 12 reports", named)
 
 
 @pytest.mark.parametrize(

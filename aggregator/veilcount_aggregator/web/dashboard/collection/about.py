@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from veilcount_analysis.privacy.shuffled import full_notice
 from veilcount_analysis.text.privacy_guarantees import epsilons
-from veilcount_shared.notice import notice
 
 from ..collection_status import collection_status
 from ..pages import Content, Context, page
@@ -19,7 +19,7 @@ def privacy(context: Context, name: str) -> Content:
         "collection": series.collection,
         "collection_status": collection_status(series, snapshot.today),
         "epsilon": epsilons(series.collection),
-        "notice": notice(series.collection).texts(),
+        "notice": full_notice(series.collection).texts(),
     }
 
 
