@@ -14,7 +14,7 @@ VeilcountError
   x SigningFault             a signature that does not verify: it never leaves
   x NumbersInvalid           a file of issued numbers that does not verify: which line, and why
   x OverCap                  an account asks for more tokens than a person may have
-  x SecondBatch              another batch of a crowd of which there is one
+  x SecondBatch              another batch where there is one
   x BatchTooEarly            a batch that devices may still add to
   x BatchTooLate             a batch of a period of which none is taken any more
   + ReleaseRefused           a release that cannot be made now

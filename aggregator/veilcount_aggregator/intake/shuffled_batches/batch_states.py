@@ -50,9 +50,11 @@ def batch_states(
     entries = batch_entries(store, series)
     states = [_state_of_entry(entry) for entry in entries]
     arrived = {entry.crowd_id for entry in entries}
-    said = batch_records(records, series) if series.collection.batch else []
+    stored_records = batch_records(records, series) if series.collection.batch else []
     states += (
-        _state_of_record(series, record) for record in said if record.crowd_id not in arrived
+        _state_of_record(series, record)
+        for record in stored_records
+        if record.crowd_id not in arrived
     )
     reached = {state.period for state in states}
     states += (state for state in _awaited(series, now) if state.period not in reached)
