@@ -72,7 +72,11 @@ class RedisTransfer:
                 yield from kind(series)
         for note, times in sorted(self._reader.service_counts().items()):
             yield numbers_piece("service_counter", [times], *note)
-        for kind in (self._spent_rows, self._tallies, self._rows, self._batches.pieces):
+        kinds: tuple[Callable[[str], Iterator[TransferPiece]], ...] = (
+            *(self._spent_rows, self._tallies, self._rows),
+            self._batches.pieces,
+        )
+        for kind in kinds:
             for series in known:
                 yield from kind(series)
 
