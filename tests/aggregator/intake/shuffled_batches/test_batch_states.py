@@ -55,6 +55,10 @@ def test_the_record_of_a_shuffler_says_why_nothing_came(shuffler: TestShuffler) 
 
     expected = [f"{period} {text}" for period, text in enumerate(sentences.values())]
     assert texts(shuffler)[:3] == expected
+    key = shuffler.deployed.key(Role.ANALYST)
+    (series,) = shuffler.deployed.ask("GET", "/v1/collections/alone", key=key).json["series"]
+    assert [batch["text"] for batch in series["batches"]][:3] == list(sentences.values())
+    assert series["batches"][0]["state"] == "below-least"
 
 
 def test_doctor_names_what_is_missing_and_whom_to_ask(shuffler: TestShuffler) -> None:
