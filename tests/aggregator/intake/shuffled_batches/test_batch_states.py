@@ -10,6 +10,7 @@ from veilcount_serving.findings import Severity
 from veilcount_shared.shuffling.batch_record import BatchRecord, BatchState
 
 from ...operate.doctor.doctor_fixtures import examine_deployment
+from ...web.dashboard.page_fixtures import Visitor
 from .batch_fixtures import TestShuffler
 
 
@@ -59,6 +60,9 @@ def test_the_record_of_a_shuffler_says_why_nothing_came(shuffler: TestShuffler) 
     (series,) = shuffler.deployed.ask("GET", "/v1/collections/alone", key=key).json["series"]
     assert [batch["text"] for batch in series["batches"]][:3] == list(sentences.values())
     assert series["batches"][0]["state"] == "below-least"
+    visitor = Visitor(shuffler.deployed)
+    visitor.log_in(key)
+    assert all(text in visitor.get("/collections/alone").html for text in sentences.values())
 
 
 def test_doctor_names_what_is_missing_and_whom_to_ask(shuffler: TestShuffler) -> None:
