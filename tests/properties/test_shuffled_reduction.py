@@ -1,0 +1,145 @@
+"""The reduction of docs/shuffler-security.md, by enumeration: views of small batches, exactly.
+
+A view is everything that a server is handed: a sequence of messages, here of k-ary randomized
+response with rational probabilities. Nothing of the product's accounting is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from itertools import pairwise, permutations, product
+from math import factorial
+
+import pytest
+
+View = tuple[int, ...]
+Law = dict[View, Fraction]
+E = Fraction(4)  # e^epsilon of the report, so that every probability is rational
+BATCH = Fraction(2)  # e^epsilon of the batch, at which delta is compared
+
+
+def response(k: int, x: int) -> list[Fraction]:
+    """Return the probabilities of messages of k-ary randomized response."""
+    return [(E if y == x else 1) / (E + k - 1) for y in range(k)]
+
+
+def views(k: int, x: int, covers: int, others: View = (), copies: int = 1) -> Law:
+    """Return the law of the shuffled sequence: one report, covers, and reports that are known."""
+    law: Law = {}
+    for message, own in enumerate(response(k, x)):
+        for drawn in product(range(k), repeat=covers):
+            content = (message,) * copies + drawn + others
+            weight = own / Fraction(k) ** covers / factorial(len(content))
+            for order in permutations(content):
+                law[order] = law.get(order, Fraction(0)) + weight
+    return law
+
+
+def delta(one: Mapping[View, Fraction], other: Mapping[View, Fraction]) -> Fraction:
+    """Return the least delta at which the two are (log 2, delta)-indistinguishable."""
+    return sum(
+        (max(one[view] - BATCH * other.get(view, 0), Fraction(0)) for view in one), Fraction(0)
+    )
+
+
+def two_counts(k: int, covers: int) -> Fraction:
+    """Return delta by the likelihood of two counts alone [Lemma 6]."""
+    size, (p, q) = covers + 1, response(k, 0)[:2]
+    total = Fraction(0)
+    for content in product(range(k), repeat=size):
+        first, second = content.count(0), content.count(1)
+        one, other = (p * count + q * (size - count) for count in (first, second))
+        total += max(one - BATCH * other, Fraction(0)) / size * Fraction(k) ** (1 - size)
+    return total
+
+
+@pytest.mark.parametrize("k", [2, 3, 4])
+@pytest.mark.parametrize("covers", [0, 1, 2, 3])
+def test_a_view_is_worth_its_two_counts(k: int, covers: int) -> None:
+    for x, y in permutations(range(k), 2):
+        assert delta(views(k, x, covers), views(k, y, covers)) == two_counts(k, covers)
+
+
+@pytest.mark.parametrize("others", [(0,), (1, 1), (0, 2)])
+def test_known_reports_change_nothing(others: View) -> None:
+    """Sybils, whatever they send: the server takes them out of the multiset again."""
+    pair = [views(3, x, 2, others) for x in (0, 1)]
+
+    assert delta(*pair) == two_counts(3, 2)
+
+
+def test_one_cover_too_few_is_noticed() -> None:
+    deltas = [two_counts(3, covers) for covers in range(5)]
+
+    assert all(less > more for less, more in pairwise(deltas))
+
+
+def test_a_report_that_is_counted_twice_gives_itself_away() -> None:
+    """Planted: a shuffler that does not remove doubles; whoever copies an envelope marks it."""
+    marked = [views(3, x, 2, copies=2) for x in (0, 1)]
+
+    assert delta(*marked) > two_counts(3, 2)
+
+
+def test_without_covers_the_report_is_all_that_is_left() -> None:
+    """Two batches of one crowd: what is in both, byte for byte, are the reports without covers."""
+    own = views(3, 0, 0), views(3, 1, 0)
+
+    assert max(own[0][view] / own[1][view] for view in own[0]) == E
+    assert delta(*own) > 3 * two_counts(3, 3)
+
+
+# -- kinds that draw before they randomize ---------------------------------------------------------
+
+PARTS = ((Fraction(3, 4), 2), (Fraction(1, 4), 3))  # drawn with this probability, of so many cells
+
+
+def part_response(x: int) -> Law:
+    """A part is drawn whatever the input, and then its cell of the input is randomized."""
+    return {
+        (part, y): chance * probability
+        for part, (chance, k) in enumerate(PARTS)
+        for y, probability in enumerate(response(k, x % k))
+    }
+
+
+def by_part() -> Law:
+    return {(part, y): chance / k for part, (chance, k) in enumerate(PARTS) for y in range(k)}
+
+
+def by_message() -> Law:
+    """Planted: uniform among all messages."""
+    return dict.fromkeys(by_part(), Fraction(1, sum(k for _, k in PARTS)))
+
+
+def batch_delta(cover: Callable[[], Law], covers: int) -> Fraction:
+    """Return delta of one report among covers of a distribution, over unordered batches."""
+
+    def unordered(x: int) -> Law:
+        law: Law = {}
+        draws: Sequence[Law] = [part_response(x), *([cover()] * covers)]
+        for content in product(*draws):
+            weight = Fraction(1)
+            for message, draw in zip(content, draws, strict=True):
+                weight *= draw[message]
+            view = tuple(number for message in sorted(content) for number in message)
+            law[view] = law.get(view, Fraction(0)) + weight
+        return law
+
+    return delta(unordered(0), unordered(1))
+
+
+def test_what_is_drawn_first_cancels() -> None:
+    """Covers that draw the part as devices do hide more than as many that are uniform."""
+    assert batch_delta(by_part, 3) < batch_delta(by_message, 3)
+
+
+def test_covers_are_the_least_probabilities_of_all_messages() -> None:
+    least = {view: min(part_response(x)[view] for x in range(6)) for view in by_part()}
+    shares = {view: least[view] / cover for view, cover in by_part().items()}
+    wrong = {view: least[view] / cover for view, cover in by_message().items()}
+
+    for part in range(len(PARTS)):
+        assert len({share for view, share in shares.items() if view[0] == part}) == 1
+    assert len(set(wrong.values())) > len(set(shares.values())) - 1
