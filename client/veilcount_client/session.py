@@ -155,6 +155,8 @@ class Session:
             problem = "true values need Client(trust_curator=True)"
         if not problem and collection.linkage is Linkage.TOKEN:
             problem = self._token_problem()
+        if not problem and collection.batch is not None:  # never alone: it was promised otherwise
+            problem = "its reports travel by shuffler, to which this release does not send yet"
         if problem:
             self.problems.add(f"load {collection.name}", problem)
         elif self.settings.development:

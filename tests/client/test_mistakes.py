@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from veilcount_client import Client, NotUsable, UnknownValue
+from veilcount_client.errors import UnknownCollection
 from veilcount_client.testing import ClientHarness
 from veilcount_shared.errors import UnknownSegment
 
@@ -258,3 +259,16 @@ def test_one_collection_of_a_day_has_no_remark(veilcount: ClientHarness) -> None
     client._session.problems.add("record other", "the definitions have no [other]")
 
     assert client.explain("it").reasons == ()
+
+
+def test_a_question_that_travels_by_shuffler_is_never_sent_alone(veilcount: ClientHarness) -> None:
+    """Its fingerprint promises a batch, so another question's report is all that leaves."""
+    kept_back = file(theme=THEME, used={"batch": {"least": 50, "grace": 3}})
+    client = veilcount.client(kept_back)
+    with pytest.raises(UnknownCollection):
+        client.record("used", True)
+    client.record("theme", "dark")
+    veilcount.advance(days=40)
+
+    assert {report.fingerprint for report in veilcount.sent} == {kept_back["theme"].fingerprint}
+    assert "load used" in client._session.problems.messages

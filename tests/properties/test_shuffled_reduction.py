@@ -14,7 +14,7 @@ from math import factorial
 import pytest
 
 View = tuple[int, ...]
-Law = dict[View, Fraction]
+Distribution = dict[View, Fraction]
 E = Fraction(4)  # e^epsilon of the report, so that every probability is rational
 BATCH = Fraction(2)  # e^epsilon of the batch, at which delta is compared
 
@@ -24,16 +24,16 @@ def response(k: int, x: int) -> list[Fraction]:
     return [(E if y == x else 1) / (E + k - 1) for y in range(k)]
 
 
-def views(k: int, x: int, covers: int, others: View = (), copies: int = 1) -> Law:
-    """Return the law of the shuffled sequence: one report, covers, and reports that are known."""
-    law: Law = {}
+def views(k: int, x: int, covers: int, others: View = (), copies: int = 1) -> Distribution:
+    """Return the distribution of the sequence: one report, covers, and known reports."""
+    chances: Distribution = {}
     for message, own in enumerate(response(k, x)):
         for drawn in product(range(k), repeat=covers):
             content = (message,) * copies + drawn + others
             weight = own / Fraction(k) ** covers / factorial(len(content))
             for order in permutations(content):
-                law[order] = law.get(order, Fraction(0)) + weight
-    return law
+                chances[order] = chances.get(order, Fraction(0)) + weight
+    return chances
 
 
 def delta(one: Mapping[View, Fraction], other: Mapping[View, Fraction]) -> Fraction:
@@ -95,7 +95,7 @@ def test_without_covers_the_report_is_all_that_is_left() -> None:
 PARTS = ((Fraction(3, 4), 2), (Fraction(1, 4), 3))  # drawn with this probability, of so many cells
 
 
-def part_response(x: int) -> Law:
+def part_response(x: int) -> Distribution:
     """A part is drawn whatever the input, and then its cell of the input is randomized."""
     return {
         (part, y): chance * probability
@@ -104,28 +104,28 @@ def part_response(x: int) -> Law:
     }
 
 
-def by_part() -> Law:
+def by_part() -> Distribution:
     return {(part, y): chance / k for part, (chance, k) in enumerate(PARTS) for y in range(k)}
 
 
-def by_message() -> Law:
+def by_message() -> Distribution:
     """Planted: uniform among all messages."""
     return dict.fromkeys(by_part(), Fraction(1, sum(k for _, k in PARTS)))
 
 
-def batch_delta(cover: Callable[[], Law], covers: int) -> Fraction:
+def batch_delta(cover: Callable[[], Distribution], covers: int) -> Fraction:
     """Return delta of one report among covers of a distribution, over unordered batches."""
 
-    def unordered(x: int) -> Law:
-        law: Law = {}
-        draws: Sequence[Law] = [part_response(x), *([cover()] * covers)]
+    def unordered(x: int) -> Distribution:
+        chances: Distribution = {}
+        draws: Sequence[Distribution] = [part_response(x), *([cover()] * covers)]
         for content in product(*draws):
             weight = Fraction(1)
             for message, draw in zip(content, draws, strict=True):
                 weight *= draw[message]
             view = tuple(number for message in sorted(content) for number in message)
-            law[view] = law.get(view, Fraction(0)) + weight
-        return law
+            chances[view] = chances.get(view, Fraction(0)) + weight
+        return chances
 
     return delta(unordered(0), unordered(1))
 
