@@ -19,14 +19,13 @@ from hypothesis import strategies as st
 
 from veilcount_shared import select_mechanism
 from veilcount_shared.errors import WireError
+from veilcount_shared.limits import PSEUDONYM_BYTES, TOKEN_BYTES
 from veilcount_shared.mechanisms import ProjectiveGeometry
 from veilcount_shared.report import (
     MAX_MESSAGE,
     MAX_PADDING,
     MAX_REPORTS,
     MAX_SERIES,
-    PSEUDONYM_BYTES,
-    TOKEN_BYTES,
     Batch,
     Report,
 )

@@ -12,14 +12,13 @@ from pathlib import Path
 
 from veilcount_aggregator.records.definitions import read_source
 from veilcount_shared import Collection
+from veilcount_shared.limits import PSEUDONYM_BYTES, TOKEN_BYTES
 from veilcount_shared.report import (
     KEYLESS_BODY_PSEUDONYMS,
     MAX_MESSAGE,
     MAX_PADDING,
     MAX_REPORTS,
     MAX_SERIES,
-    PSEUDONYM_BYTES,
-    TOKEN_BYTES,
     Batch,
     Report,
 )

@@ -68,7 +68,9 @@ class BatchRecord:
             raise UnknownVersion("version", f"give {VERSION}")
         if state not in tuple(BatchState):
             raise BadField("state", f"give 1 to {max(BatchState)}")
-        record = cls(BatchState(state), *fields, raw[_FIELDS.size :])
+        crowd_id, period, reports, covers, digest = fields
+        signature = raw[_FIELDS.size :]
+        record = cls(BatchState(state), crowd_id, period, reports, covers, digest, signature)
         nothing = (record.reports, record.covers, record.digest) == (0, 0, NO_DIGEST)
         if (record.state is BatchState.HANDED_OVER) is nothing:
             raise BadField("reports", "give numbers where a batch was handed over, else zeros")

@@ -29,12 +29,11 @@ from veilcount_aggregator.intake.decode.columns import columns_from_reports
 from veilcount_aggregator.intake.decode.decode import EXPLAINED_REPORTS
 from veilcount_client.delivery.padded_bodies import MOST_IN_BODY, encode_padded
 from veilcount_shared.errors import WireError, WrongLength
+from veilcount_shared.limits import PSEUDONYM_BYTES, TOKEN_BYTES
 from veilcount_shared.report import (
     MAX_MESSAGE,
     MAX_REPORTS,
     MAX_SERIES,
-    PSEUDONYM_BYTES,
-    TOKEN_BYTES,
     Batch,
     Report,
 )

@@ -75,13 +75,22 @@ def test_a_storm_of_forks(rounds: int, apps: Apps, sink: Server) -> None:
 
 
 @pytest.mark.parametrize(
-    ("step", "stored", "sent"),
-    [("queued", 0, 0), ("commit", 0, 0), ("stored", 3, 3), ("sent", 3, 9), ("settling", 3, 9)],
+    ("step", "stored", "least", "most"),
+    [
+        ("queued", 0, 0, 0),
+        ("commit", 0, 0, 0),
+        ("stored", 3, 3, 3),
+        ("sent", 3, 6, 9),
+        ("settling", 3, 6, 9),
+    ],
 )
-def test_killed_at_a_step(step: str, stored: int, sent: int, apps: Apps, sink: Server) -> None:
+def test_killed_at_a_step(
+    step: str, stored: int, least: int, most: int, apps: Apps, sink: Server
+) -> None:
     """No slot is drawn twice, nothing stored is lost, a retry has the same bytes.
 
-    Whoever dies after sending has sent what earlier runs have stored, too: 1 + 2 + 3, and 3 again.
+    Whoever dies after sending has sent what earlier runs have stored, too: 1 + 2 + 3, and 3 again;
+    or, where it is sent while the new one is being stored, without that: 1 + 1 + 1, and 3 again.
     """
     output = ""
     for run in range(3):
@@ -89,7 +98,8 @@ def test_killed_at_a_step(step: str, stored: int, sent: int, apps: Apps, sink: S
     apps.run("deliver", sink.url, START + 3 * LEASE)
 
     assert output.count("stored") <= stored
-    assert (len(sink.seen), len(sink.reports)) == (stored, sent)
+    assert len(sink.seen) == stored
+    assert least <= len(sink.reports) <= most
     assert sink.is_consistent
 
 

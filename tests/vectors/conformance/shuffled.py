@@ -145,10 +145,10 @@ def _sealed(head: BatchHead, number: int) -> bytes:
 
 
 def _part(private: str, vector: Vector) -> Vector:
-    fields = {name: vector[name] for name in ("period", "reports", "covers", "size")}
+    numbers: Vector = {name: vector[name] for name in ("period", "reports", "covers", "size")}
     total = vector["reports"] + vector["covers"]
-    names = {key: bytes.fromhex(vector[key]) for key in ("batch_id", "crowd_id")}
-    head = BatchHead(**names, **fields, digest=bytes(32), parts=part_count(total))
+    names: Vector = {key: bytes.fromhex(vector[key]) for key in ("batch_id", "crowd_id")}
+    head = BatchHead(**names, **numbers, digest=bytes(32), parts=part_count(total))
     digests = (BatchPart(head, each, _sealed(head, each)).digest for each in range(head.parts))
     head = replace(head, digest=batch_digest(digests))
     part = BatchPart(head, vector["number"], _sealed(head, vector["number"]))
@@ -169,8 +169,8 @@ def _received(raw: str) -> None:
 
 
 def _record(private: str, vector: Vector) -> Vector:
-    fields = {key: bytes.fromhex(vector[key]) for key in ("crowd_id", "digest")}
-    numbers = {key: vector[key] for key in ("period", "reports", "covers")}
+    fields: Vector = {key: bytes.fromhex(vector[key]) for key in ("crowd_id", "digest")}
+    numbers: Vector = {key: vector[key] for key in ("period", "reports", "covers")}
     record = BatchRecord(BatchState[vector["state"]], **fields, **numbers)
     key = Ed25519PrivateKey.from_private_bytes(bytes.fromhex(private))
     record = replace(record, signature=key.sign(record.signed()))
