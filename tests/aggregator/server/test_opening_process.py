@@ -80,7 +80,7 @@ def test_no_more_than_a_few_parts_wait(
     for thread in threads:
         thread.start()
     waiting.acquire()
-    while process._permits._value:  # type: ignore[attr-defined] # of the standard library
+    while process._permits._value:
         pass
     with pytest.raises(Overloaded):
         process(sealed_part())

@@ -72,7 +72,7 @@ def repeated(log: Sequence[RelayEntry]) -> int:
 @cache
 def gateway_key(key_id: int) -> GatewayKey:
     private = number("gateway", key_id).to_bytes(8, "big") * 4
-    return GatewayKey(key_id, private.hex(), "2026-12-01")
+    return GatewayKey(key_id, private.hex(), "2026-12-01", "2026-12-01")
 
 
 #: of the keys that the app shipped to a device, the newest first: two, as during every rotation

@@ -72,13 +72,13 @@ class RedisTransfer:
                 yield from kind(series)
         for note, times in sorted(self._reader.service_counts().items()):
             yield numbers_piece("service_counter", [times], *note)
-        kinds: tuple[Callable[[str], Iterator[TransferPiece]], ...] = (
+        exports: tuple[Callable[[str], Iterator[TransferPiece]], ...] = (
             *(self._spent_rows, self._tallies, self._rows),
             self._batches.pieces,
         )
-        for kind in kinds:
+        for export in exports:
             for series in known:
-                yield from kind(series)
+                yield from export(series)
 
     def records(self) -> Iterator[TransferPiece]:
         """Return the records."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -22,6 +23,7 @@ from veilcount_shared.shuffling.crowd import Crowd, sealed_size
 from veilcount_shared.shuffling.part import PART_TYPE, BatchHead, BatchPart, batch_digest
 from veilcount_shared.shuffling.plain_report import PlainReport, plain_size
 from veilcount_shared.shuffling.sealed_report import seal_report
+from veilcount_shared.shuffling.times import batch_rules
 
 from ...web.api.deployment_fixtures import Deployment, Response
 
@@ -98,7 +100,7 @@ class TestShuffler:
         self, sealed: Sequence[bytes], name: str = "alone", period: int = 0, **changed: Any
     ) -> list[BatchPart]:
         """Return the signed parts of a batch; `changed` are fields of its head."""
-        step, covers = parts.PART_REPORTS, self.series(name).collection.batch.covers
+        step, covers = parts.PART_REPORTS, batch_rules(self.series(name).collection).covers
         pieces = [b"".join(sealed[at : at + step]) for at in range(0, len(sealed), step)]
         head = BatchHead(
             BATCH_ID,
@@ -106,7 +108,7 @@ class TestShuffler:
             period,
             len(sealed) - covers,
             covers,
-            batch_digest(BatchPart(None, 0, piece).digest for piece in pieces),
+            batch_digest(hashlib.sha256(piece).digest() for piece in pieces),
             len(pieces),
             len(sealed[0]),
         )

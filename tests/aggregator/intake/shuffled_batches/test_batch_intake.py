@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from veilcount_aggregator.intake.shuffled_batches import batch_entry, batch_intake
 from veilcount_aggregator.intake.shuffled_batches.batch_entry import BatchEntry
 from veilcount_aggregator.intake.shuffled_batches.batch_states import covers_of_periods
 from veilcount_aggregator.records.api_keys import Role
@@ -252,7 +251,8 @@ def test_of_two_workers_with_the_same_part_one_adds_it(
     shuffler: TestShuffler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second worker takes each part between the first one's read and its commit."""
-    parts, nested = whole(shuffler), []
+    parts = whole(shuffler)
+    nested: list[int] = []
     change_batch = type(shuffler.deployed.aggregator.store).change_batch
 
     def interleaved(store: Any, series: Any, change: Any) -> bool:
@@ -295,11 +295,9 @@ def test_planted_a_second_batch_that_is_taken_adds_to_the_first(
 ) -> None:
     for part in whole(shuffler):
         shuffler.send(part)
-    begin = batch_entry.BatchEntry.begin
-    monkeypatch.setattr(
-        batch_intake.BatchEntry, "decode", lambda _: begin(second[0].head, "2026-12-05")
-    )
-    second = shuffler.batch(sealed(shuffler)[:4], batch_id=bytes(16))
-    shuffler.send(second[0])
+    (second,) = shuffler.batch(sealed(shuffler)[:4], batch_id=bytes(16))
+    begun = BatchEntry.begin(second.head, "2026-12-05")
+    monkeypatch.setattr(BatchEntry, "decode", lambda _: begun)
+    shuffler.send(second)
 
     assert np.sum(shuffler.counters()) == 14

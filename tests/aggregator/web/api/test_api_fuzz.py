@@ -22,6 +22,8 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 from veilcount_aggregator.records.api_keys import Role
 from veilcount_aggregator.web.api.routes import ENDPOINTS, Endpoint
 from veilcount_shared.report import Batch, Report
+from veilcount_shared.shuffling.batch_record import RECORD_TYPE
+from veilcount_shared.shuffling.part import PART_TYPE
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import BINARY_TYPE, encode_binary
 
@@ -29,7 +31,8 @@ from ...intake.test_decode import mutated
 from .deployment_fixtures import FILE, Deployment, deployment
 
 NAMES = ("theme", "opened", "alone")
-schemathesis.openapi.media_type(BINARY_TYPE, st.binary(max_size=200))
+for media_type in (BINARY_TYPE, PART_TYPE, RECORD_TYPE):
+    schemathesis.openapi.media_type(media_type, st.binary(max_size=200))
 
 
 def batch(deployed: Deployment, random_: random.Random) -> Batch:
@@ -97,7 +100,7 @@ def ask_as_described(deployed: Deployment, schema: Any, endpoint: Endpoint, exam
     def check(case: Any) -> None:
         deployed.clocks.passed += 1  # or guesses would soon be answered with 429
         deployed.aggregator.known()  # as the background thread has each second: keys do not age
-        guarded = endpoint.role in {Role.ANALYST, Role.ADMIN}
+        guarded = endpoint.role not in {None, Role.DEVICE}
         headers = {"Authorization": f"Bearer {key()}"} if guarded else {}
         # A definition may be refused for what no schema says, and a body for its second key.
         case.call_and_validate(headers=headers, excluded_checks=[positive_data_acceptance])
@@ -108,7 +111,8 @@ def ask_as_described(deployed: Deployment, schema: Any, endpoint: Endpoint, exam
         """Return an admin's key that is good: a new one when the last was taken back."""
         nonlocal secret
         if deployed.aggregator.known().api_keys.find(secret) is None:
-            secret = deployed.key(Role.ADMIN)
+            role = endpoint.role if endpoint.role is Role.SHUFFLER else Role.ADMIN
+            secret = deployed.key(role)
         return secret
 
     check()
