@@ -1,0 +1,195 @@
+"""The hand-over: what is due of each crowd, one round of it, from wherever the last one ended.
+
+Nothing but what is due moves: there is no "hand over now", and the end of a server hands over
+nothing. While our clock is not within an hour of the aggregator's, all crowds wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+from veilcount_shared.shuffling.batch_record import BatchState
+
+from .crowd_folder import CrowdFolder
+from .crowd_states import CrowdRow, CrowdState, CrowdStates
+from .delivery import Delivery
+from .disk import Disk
+from .errors import AggregatorAway, NotTaken, ShufflerError
+from .holding import begin_crowd
+from .served_crowds import ServedCrowd, ServedCrowds
+from .shuffling_pass import shuffle
+from .witness import Witness
+
+MOST_APART = timedelta(hours=1)
+#: on which the aggregator was away before a crowd expires: a clock that jumps erases nothing
+LEAST_DAYS_WAITED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What happened in a round, for the log: never a device's doing."""
+
+    what: str
+    reason: str = ""
+    is_alert: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HandOver:
+    """Moves crowds on."""
+
+    crowds: Path
+    served: ServedCrowds
+    states: CrowdStates
+    witness: Witness
+    delivery: Delivery
+    disk: Disk
+    clock: Callable[[], datetime]
+
+    def round(self) -> list[Event]:
+        """Move each crowd as far as it goes now; return what an operator is to know."""
+        now = self.clock()
+        rows = {row.crowd_id: row for row in self.states.rows()}
+        served = {crowd.crowd_id: crowd for crowd in self.served.all(now)}
+        due = [
+            crowd
+            for crowd in served.values()
+            if now >= crowd.leaves and not _has_ended(rows.get(crowd.crowd_id))
+        ]
+        ended = [row for row in rows.values() if row.outcome and not _is_done(row)]
+        forgotten = [row for row in rows.values() if not row.outcome and row.crowd_id not in served]
+        if not due and not ended and not forgotten:
+            return []
+        try:
+            apart = abs(self.delivery.aggregator.now() - self.clock())
+        except AggregatorAway as error:
+            return [Event("aggregator away", str(error), is_alert=True), *self._wait(due, now)]
+        if apart > MOST_APART:
+            why = f"our clock and the aggregator's are {apart.total_seconds() / 3600:.1f} h apart"
+            return [Event("clock", why, is_alert=True)]
+        for row in forgotten:  # by a server that stood still for two months
+            self._expire(row)
+        moved = [event for crowd in due for event in self._guarded(crowd, now)]
+        return moved + [
+            event for row in [*ended, *forgotten] for event in self._finished(row.crowd_id)
+        ]
+
+    # -- one crowd ---------------------------------------------------------------------------------
+
+    def _guarded(self, crowd: ServedCrowd, now: datetime) -> list[Event]:
+        """Move one crowd; what keeps it back keeps no other."""
+        name = f"{crowd.collection.name}, period {crowd.period}"
+        try:
+            return self._move(crowd, name, now)
+        except AggregatorAway as error:
+            self.states.waited(crowd.crowd_id, _day(now))
+            return [Event("crowd waits", f"{name}: {error}")]
+        except NotTaken as error:
+            return [Event("crowd refused", f"{name}: {error}", is_alert=True)]
+        except (OSError, ShufflerError) as error:
+            return [Event("crowd waits", f"{name}: {type(error).__name__}", is_alert=True)]
+
+    def _move(self, crowd: ServedCrowd, name: str, now: datetime) -> list[Event]:
+        folder = self._folder(crowd.crowd_id)
+        row = self._sealed_row(crowd)
+        if now >= crowd.expires:
+            self._expire(row)
+            return [Event("crowd expired", name, is_alert=True), *self._finished(crowd.crowd_id)]
+        if row.state is CrowdState.SEALED:
+            row = self._shuffled(crowd, folder)
+        if row.state is CrowdState.SHUFFLED:
+            self.witness.left(self.delivery.record(row))
+            self.delivery.deliver(row, folder, crowd.size)
+            self.states.end(crowd.crowd_id, CrowdState.SHUFFLED, BatchState.HANDED_OVER)
+        row = self._row(crowd.crowd_id)
+        outcome = row.outcome.name.lower().replace("_", " ") if row.outcome else "waiting"
+        return [Event("crowd ended", f"{name}: {outcome}"), *self._finished(crowd.crowd_id)]
+
+    def _sealed_row(self, crowd: ServedCrowd) -> CrowdRow:
+        """Return the row of a crowd that takes no reports any more, begun if nobody came."""
+        if self.states.state(crowd.crowd_id) is None:
+            begin_crowd(crowd, self._folder(crowd.crowd_id), self.states)
+        self._seal(crowd.crowd_id)
+        return self._row(crowd.crowd_id)
+
+    def _seal(self, crowd_id: bytes) -> None:
+        if self.states.state(crowd_id) is CrowdState.OPEN:
+            with self._folder(crowd_id).lock(exclusive=True):
+                self.states.seal(crowd_id)
+
+    def _expire(self, row: CrowdRow) -> None:
+        self.end(row.crowd_id, BatchState.EXPIRED)
+
+    def end(self, crowd_id: bytes, outcome: BatchState) -> None:
+        """End a crowd of which nothing, or nothing more, is to leave; its files go at once."""
+        self._seal(crowd_id)
+        self.states.end(crowd_id, self._row(crowd_id).state, outcome)
+        self.erase(crowd_id)
+
+    def _shuffled(self, crowd: ServedCrowd, folder: CrowdFolder) -> CrowdRow:
+        """Shuffle, and end a crowd that is too small: of it nothing leaves."""
+        order = shuffle(crowd, folder, self.disk)
+        if order.reports < crowd.least:
+            self.states.end(crowd.crowd_id, CrowdState.SEALED, BatchState.BELOW_LEAST)
+        else:
+            self.states.shuffled(crowd.crowd_id, order.reports, order.covers, order.digest)
+        return self._row(crowd.crowd_id)
+
+    def _finished(self, crowd_id: bytes) -> list[Event]:
+        """Erase a crowd that has ended, at once; then the aggregator gets its record."""
+        try:
+            self.erase(crowd_id)
+            row = self._row(crowd_id)
+            if not row.recorded:
+                self.delivery.send_record(row)
+        except (AggregatorAway, NotTaken) as error:
+            return [Event("record waits", str(error), is_alert=isinstance(error, NotTaken))]
+        except OSError as error:
+            return [Event("erasure waits", type(error).__name__, is_alert=True)]
+        return []
+
+    def erase(self, crowd_id: bytes) -> None:
+        """Remove the files of a crowd that has ended."""
+        if self.states.state(crowd_id) is CrowdState.ENDED:
+            self._folder(crowd_id).erase()
+            self.states.erased(crowd_id)
+
+    # -- while the aggregator is away --------------------------------------------------------------
+
+    def _wait(self, due: list[ServedCrowd], now: datetime) -> list[Event]:
+        """Note the day; end what has waited for too long."""
+        events = []
+        for crowd in due:
+            row = self.states.row(crowd.crowd_id)
+            if row is None:
+                continue
+            self.states.waited(crowd.crowd_id, _day(now))
+            if now >= crowd.expires and self._row(crowd.crowd_id).days_waited >= LEAST_DAYS_WAITED:
+                self._expire(row)
+                name = f"{crowd.collection.name}, period {crowd.period}"
+                events.append(Event("crowd expired", name, is_alert=True))
+        return events
+
+    def _folder(self, crowd_id: bytes) -> CrowdFolder:
+        return CrowdFolder(self.crowds, crowd_id, self.disk)
+
+    def _row(self, crowd_id: bytes) -> CrowdRow:
+        row = self.states.row(crowd_id)
+        if row is None:
+            raise ShufflerError("a crowd of the store has no row")
+        return row
+
+
+def _has_ended(row: CrowdRow | None) -> bool:
+    return row is not None and row.outcome is not None
+
+
+def _is_done(row: CrowdRow) -> bool:
+    return row.state is CrowdState.ERASED and row.recorded
+
+
+def _day(now: datetime) -> int:
+    return now.astimezone(UTC).date().toordinal() - date(2020, 1, 1).toordinal()

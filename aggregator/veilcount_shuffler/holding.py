@@ -1,0 +1,142 @@
+"""Holding: sealed reports of one group are durable in their crowds before any is acknowledged.
+
+The state of a crowd is read under the lock that its sealing takes alone: a report is either in the
+batch, or its device learns that the crowd is over.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+
+from veilcount_shared.shuffling.envelope import Envelope
+from veilcount_shared.shuffling.part import BATCH_ID_BYTES
+
+from .crowd_folder import CrowdFolder
+from .crowd_states import CrowdState, CrowdStates
+from .disk import Disk
+from .held_file import HeldFile
+from .served_crowds import ServedCrowd, ServedCrowds
+from .witness import Witness
+
+
+class Answer(StrEnum):
+    """What a device learns of its envelope."""
+
+    HELD = "held"
+    OVER = "over"
+    UNKNOWN = "unknown-crowd"
+    WRONG_SIZE = "wrong-size"
+    UNAVAILABLE = "unavailable"
+
+
+class Holding:
+    """The crowds that one worker holds reports of."""
+
+    def __init__(  # noqa: PLR0913 - what a store consists of
+        self,
+        crowds: Path,
+        served: ServedCrowds,
+        states: CrowdStates,
+        witness: Witness,
+        disk: Disk,
+        clock: Callable[[], datetime],
+    ) -> None:
+        """Open no file yet."""
+        self._crowds = crowds
+        self._served = served
+        self._states = states
+        self._witness = witness
+        self._disk = disk
+        self._clock = clock
+        self._files: dict[bytes, HeldFile] = {}
+
+    def hold(self, envelopes: Sequence[Envelope]) -> list[Answer]:
+        """Hold a group; the answers in the order of the envelopes."""
+        now = self._clock()
+        answers: list[Answer | None] = [None] * len(envelopes)
+        groups: dict[bytes, list[int]] = defaultdict(list)
+        crowds: dict[bytes, ServedCrowd] = {}
+        for place, envelope in enumerate(envelopes):
+            crowd = self._served.get(envelope.crowd_id, envelope.period, now)
+            answers[place] = self._early_answer(crowd, envelope, now)
+            if crowd is not None and answers[place] is None:
+                groups[crowd.crowd_id].append(place)
+                crowds[crowd.crowd_id] = crowd
+        for crowd_id, places in groups.items():
+            answer = self._answer(crowds[crowd_id], [envelopes[place].sealed for place in places])
+            for place in places:
+                answers[place] = answer
+        return [answer or Answer.UNAVAILABLE for answer in answers]
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether a crowd that this process holds reports of takes no more: it is to end."""
+        return any(self._states.state(crowd_id) is not CrowdState.OPEN for crowd_id in self._files)
+
+    def close(self) -> None:
+        """Close the files."""
+        while self._files:
+            self._files.popitem()[1].close()
+
+    def _early_answer(
+        self, crowd: ServedCrowd | None, envelope: Envelope, now: datetime
+    ) -> Answer | None:
+        """Return an answer for which nothing is written; None: the crowd may take the report.
+
+        By our clock alone no crowd is over: a device drops a report of one that is.
+        """
+        if crowd is None or now < crowd.opens:
+            return Answer.UNKNOWN
+        if len(envelope.sealed) != crowd.size:
+            return Answer.WRONG_SIZE
+        if now < crowd.closes:
+            return None
+        is_over = (self._states.state(crowd.crowd_id) or CrowdState.OPEN) is not CrowdState.OPEN
+        return Answer.OVER if is_over else Answer.UNAVAILABLE
+
+    def _answer(self, crowd: ServedCrowd, sealed: Sequence[bytes]) -> Answer:
+        try:
+            return self._hold(crowd, sealed)
+        except OSError:  # a full disk, a witness that is not mounted: none of them is acknowledged
+            self._files.pop(crowd.crowd_id, None)
+            return Answer.UNAVAILABLE
+
+    def _hold(self, crowd: ServedCrowd, sealed: Sequence[bytes]) -> Answer:
+        folder = CrowdFolder(self._crowds, crowd.crowd_id, self._disk)
+        if crowd.crowd_id not in self._files and not self._begin(crowd, folder):
+            return Answer.OVER
+        with folder.lock(exclusive=False):
+            if self._states.state(crowd.crowd_id) is not CrowdState.OPEN:
+                return Answer.OVER
+            self._file(crowd, folder).append(sealed)
+        return Answer.HELD
+
+    def _begin(self, crowd: ServedCrowd, folder: CrowdFolder) -> bool:
+        """Begin a crowd, unless it has begun; False: it has ended."""
+        state = self._states.state(crowd.crowd_id)
+        if state is None:
+            begin_crowd(crowd, folder, self._states)
+            state = self._states.state(crowd.crowd_id)
+        if state is not CrowdState.OPEN:
+            return False
+        self._witness.opened(crowd.crowd_id)
+        return True
+
+    def _file(self, crowd: ServedCrowd, folder: CrowdFolder) -> HeldFile:
+        file = self._files.get(crowd.crowd_id)
+        if file is None:
+            file = self._files[crowd.crowd_id] = HeldFile(folder.path, crowd.size, self._disk)
+        return file
+
+
+def begin_crowd(crowd: ServedCrowd, folder: CrowdFolder, states: CrowdStates) -> None:
+    """Make the folder and then the row of a crowd, unless they are there."""
+    folder.make()
+    batch_id = os.urandom(BATCH_ID_BYTES)
+    states.open(crowd.crowd_id, crowd.collection.fingerprint, crowd.period, batch_id)
+
