@@ -28,6 +28,9 @@ TABLES = {
     "held": 'boolean = true\nunit = "month"\ntakes = "any"\nheld = "device"',
     "cross": 'boolean = true\ncross = {plan = ["free", "paid"]}\nunit = "month"',
     "segments": 'boolean = true\nunit = "month"\nsegments = {arm = ["A", "B"]}',
+    "shuffled": 'boolean = true\nunit = "month"\nmodel = "shuffled"\n'
+    "batch = {epsilon = 0.25, delta = 1e-6, covers = 500}",
+    "mixed": 'range = [0, 9]\nmeasure = "mean"\nunit = "month"\nbatch = {least = 100, grace = 7}',
     "removable": 'boolean = true\nunit = "month"\nmodel = "central"\nanswers = 3',
     "exchanged": 'boolean = true\nunit = "user"\nmodel = "central"\nadjacency = "substitute"',
 }

@@ -53,7 +53,7 @@ def test_all_forms_have_the_same_keys_and_a_kind_adds_its_own() -> None:
         (form["domain"]["type"], form["measure"]): sorted(form.keys() - common) for form in forms
     }
 
-    assert len(common) == 27
+    assert len(common) == 28
     assert not {"owner", "replaces"} & common
     assert {kind: keys for kind, keys in own.items() if keys} == {
         ("choice", None): ["labels"],

@@ -25,6 +25,7 @@ FEATURES = (
 TREND = definition_file('boolean = true\nmeasure = "trend"\nchanges = 1') + "\n"
 TOKENS = FULL.replace('"collection"', '"token"') + f'tokens = "{"a" * 64}"\n'
 LABELLED = definition_file('values = ["a", "b"]\nlabels = {de = ["eins", "zwei"]}') + "\n"
+FULL_BATCH = definition_file("boolean = true\nbatch = {least = 50}") + "\n"
 OPEN = definition_file('values = "open"\ndiscover = false') + "\n"
 
 
@@ -68,6 +69,8 @@ CHANGES = [
     (CENTRAL, "model", None),
     (CENTRAL + "delta = 0.000001\n", "delta", "0.00001"),
     (CENTRAL + "delta = 0.000001\n", "delta", None),
+    (FULL_BATCH, "batch", "{least = 51}"),
+    (FULL_BATCH, "batch", "{grace = 8}"),
     (TOKENS, "tokens", f'"{"b" * 64}"'),
 ]
 

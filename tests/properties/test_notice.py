@@ -29,6 +29,8 @@ from ..notice_definitions import COLLECTIONS
 LOCAL, EVENTS, HELD = (COLLECTIONS[name] for name in ("local", "events", "held"))
 TREND, TOKEN, CURATED = (COLLECTIONS[name] for name in ("trend", "token", "removable"))
 LISTED = COLLECTIONS["once"]
+SHUFFLED = COLLECTIONS["shuffled"]
+assert SHUFFLED.batch is not None
 BIG = Choice(tuple(range(13)))
 NO_ANSWERS = replace(LOCAL, answers=None)
 #: of each key of a definition, two definitions that differ in it alone
@@ -47,6 +49,7 @@ DIFFERENT: dict[str, tuple[Collection, Collection]] = {
     "takes": (HELD, replace(HELD, takes=Takes.LAST)),
     "held": (HELD, replace(HELD, held=Held.PROCESS)),
     "answers": (LOCAL, replace(LOCAL, answers=5)),
+    "batch": (SHUFFLED, replace(SHUFFLED, batch=replace(SHUFFLED.batch, least=2000))),
     "late": (LOCAL, replace(LOCAL, late=7)),
     "linkage": (LOCAL, replace(LOCAL, linkage=Linkage.NONE)),
     "tokens": (TOKEN, replace(TOKEN, tokens="a" * 64)),
@@ -88,8 +91,9 @@ def test_every_key_of_a_definition_is_in_the_notice() -> None:
     [
         ("_question", {"domain", "measure", "purpose", "translations"}),
         ("_frequency", {"start", "until", "changes", "takes", "cohort", "twin", "replaces"}),
-        ("_public", {"tokens", "presence", "segments"}),
+        ("_public", {"tokens", "presence", "segments", "batch"}),
         ("_kept", {"late"}),
+        ("_batch", {"batch"}),
         ("_owner", {"app", "name", "owner"}),
     ],
 )
@@ -97,7 +101,7 @@ def test_a_key_that_is_named_nowhere_is_detected(
     part: str, keys: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Planted: a part is left out."""
-    monkeypatch.setattr(statements, part, lambda *_: [])
+    monkeypatch.setattr(statements, part, lambda *_, **__: [])
 
     assert unnamed() == keys
 
@@ -165,7 +169,7 @@ def test_every_message_is_a_statement_of_some_definition() -> None:
         for collection in every
         for shown in (
             notice(collection),
-            notice(collection, relay="Ada"),
+            notice(collection, relay="Ada", shuffler="Ada"),
             notice(collection, by_app=True),
         )
     ]

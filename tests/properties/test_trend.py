@@ -58,7 +58,7 @@ def estimate(trend: TrendMechanism, everything: int, period: int) -> Fraction:
     messages, level = divmod(everything, trend.levels)
     count = trend.reports(level)
     signs = [2 * (messages >> count - 1 - i & 1) - 1 for i in range(count)]
-    covered = [interval for height, interval in trend.cover(period) if height == level]
+    covered = [interval for height, interval in trend.intervals_before(period) if height == level]
     return sum(signs[i] for i in covered) * trend.levels / trend.gap
 
 

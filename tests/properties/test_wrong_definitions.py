@@ -70,7 +70,7 @@ QUOTED_LINES: dict[str, list[str]] = {
     ],
     'give one of "public", "hidden"': ['presence = "secret"'],
     'give one of "add-remove", "substitute"': [f'{CURATED}\nadjacency = "event"'],
-    'give one of "local", "shuffled", "central"': ['model = "shuffled"'],
+    'give one of "local", "shuffled", "central"': ['model = "mixed"'],
     # what does not go together
     "1,095 slots an epoch, at most 1,024: use a longer unit, nearer dates, or linkage =": [
         f'{EVENTS}\nper_day = 3\nlinkage = "collection"'

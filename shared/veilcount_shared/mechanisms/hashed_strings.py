@@ -82,6 +82,11 @@ class HashedStrings(NumberedMessages):
         bucket = self.bucket(x, part)
         return part * self.geometry.messages + self.geometry.randomize(bucket, randomness)
 
+    def cover(self, randomness: RandomSource) -> int:
+        """Return a cover of a part that is drawn as a device draws it."""
+        part = randomness.below(self.parts)
+        return part * self.geometry.messages + self.geometry.cover(randomness)
+
     def supports(self, message: int, x: int) -> bool:
         """Whether the message is in the set of the input's bucket in the message's part."""
         part, hyperplane = divmod(message, self.geometry.messages)

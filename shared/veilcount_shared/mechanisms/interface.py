@@ -57,6 +57,14 @@ class Randomizer(Mechanism, Protocol):
     def randomize(self, x: int, randomness: RandomSource, /) -> int:
         """Return the message of an input; for a number, of a point of its grid."""
 
+    def cover(self, randomness: RandomSource, /) -> int:
+        """Return a message that depends on no input, from the mechanism's blanket.
+
+        The blanket is what all inputs have in common: of each message, the least probability over
+        all inputs, to scale. A device that draws a part, level or moment before it randomizes does
+        so here too, with the same probabilities; the message is then from that part's blanket.
+        """
+
 
 class NumberedMessages:
     """A mechanism whose messages are the numbers below `messages`, each with its own counter."""

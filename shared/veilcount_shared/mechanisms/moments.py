@@ -80,6 +80,11 @@ class Moments(NumberedMessages):
         moment = randomness.below(len(self.moments))
         return moment * self.levels + self.mean.randomize(self.point(x, moment), randomness)
 
+    def cover(self, randomness: RandomSource) -> int:
+        """Return a cover of a moment that is drawn as a device draws it."""
+        moment = randomness.below(len(self.moments))
+        return moment * self.levels + self.mean.cover(randomness)
+
     def describe(self) -> str:
         return (
             f"reports one of {len(self.moments)} moments of {self.features} numbers, drawn: by the"

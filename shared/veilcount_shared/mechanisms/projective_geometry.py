@@ -97,6 +97,10 @@ class ProjectiveGeometry(NumberedMessages):
         normal[pivot] = product
         return self.number(normal)
 
+    def cover(self, randomness: RandomSource) -> int:
+        """Return a uniform hyperplane: with more inputs than it has points, each misses one."""
+        return randomness.below(self.messages)
+
     def point(self, number: int, size: int = 0) -> list[int]:
         """Return the canonical vector of a point (of `size` coordinates, t by default)."""
         size = size or self.t

@@ -80,6 +80,15 @@ class RangeTree(NumberedMessages):
         node = self.node(level, find_bucket(grid))
         return self.starts[level] + self.levels[level].randomize(node, randomness)
 
+    def cover(self, randomness: RandomSource) -> int:
+        """Return a cover of a level that is drawn as a device draws it.
+
+        Uniform over all messages would hardly ever hide a report of the upper levels, which have
+        few messages of their own.
+        """
+        level = randomness.below(len(self.levels))
+        return self.starts[level] + self.levels[level].cover(randomness)
+
     def level(self, message: int) -> int:
         """Return the level of a message."""
         return bisect_right(self.starts, message) - 1

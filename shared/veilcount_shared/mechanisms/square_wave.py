@@ -72,6 +72,10 @@ class SquareWave(NumberedMessages):
         other = randomness.below(self.levels - self.width)
         return other if other < start else other + self.width
 
+    def cover(self, randomness: RandomSource) -> int:
+        """Return a uniform level: one end's window misses it, if no window is over half of them."""
+        return randomness.below(self.levels)
+
     def canonical(self) -> dict[str, Any]:
         return {"design": "window", "M": self.levels, "W": self.width, "a": str(self.a)}
 
@@ -103,6 +107,10 @@ class SquareWaveMechanism(NumberedMessages):
     def transition_matrix(self) -> tuple[tuple[Fraction, ...], ...]:
         """The exact probability of each level, for each start."""
         return self.window.transition_matrix
+
+    def cover(self, randomness: RandomSource) -> int:
+        """Return a uniform level."""
+        return self.window.cover(randomness)
 
     def describe(self) -> str:
         return (

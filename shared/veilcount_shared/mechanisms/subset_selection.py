@@ -80,6 +80,14 @@ class SubsetSelection:
             return self._draw_mask(x, others, inside=inside, randomness=randomness)
         return self._draw_members(x, others, inside=inside, randomness=randomness)
 
+    def cover(self, randomness: RandomSource) -> int:
+        """Return a uniform subset: each misses some input, all with one probability."""
+        if self.w == 1:
+            return randomness.below(self.k)
+        if self.masked:
+            return _uniform_mask(self.k, self.w, randomness)
+        return self._packed(randomness.sample(self.k, self.w))
+
     def members(self, message: int) -> tuple[int, ...]:
         """Return the inputs that a message supports, ascending."""
         if self.w == 1:
@@ -116,25 +124,33 @@ class SubsetSelection:
         return {"bits": self.bits, "encoding": encoding, "label_bits": self.label_bits}
 
     # Both draw a uniform subset of the k - 1 inputs that are not x: numbered 0..k-2, then moved up
-    # by one from x on. A mask is drawn as `RandomSource.sample` draws a set, with bits for members.
+    # by one from x on.
 
     def _draw_mask(self, x: int, others: int, *, inside: bool, randomness: RandomSource) -> int:
-        below, mask = randomness.below, 0
-        for top in range(self.k - 1 - others, self.k - 1):
-            bit = 1 << below(top + 1)
-            mask |= 1 << top if mask & bit else bit
+        mask = _uniform_mask(self.k - 1, others, randomness)
         upper = mask >> x
         return (mask ^ upper << x) | (upper << 1 | inside) << x
 
     def _draw_members(self, x: int, others: int, *, inside: bool, randomness: RandomSource) -> int:
-        members = [member + (member >= x) for member in randomness.sample(self.k - 1, others)]
+        members = {member + (member >= x) for member in randomness.sample(self.k - 1, others)}
         if inside:
-            members.append(x)
-        members.sort(reverse=True)
+            members.add(x)
+        return self._packed(members)
+
+    def _packed(self, members: set[int]) -> int:
         message = 0
-        for member in members:
+        for member in sorted(members, reverse=True):
             message = message << self.label_bits | member
         return message
+
+
+def _uniform_mask(n: int, size: int, randomness: RandomSource) -> int:
+    """Return a uniform subset as a mask: `RandomSource.sample` with bits for members."""
+    below, mask = randomness.below, 0
+    for top in range(n - size, n):
+        bit = 1 << below(top + 1)
+        mask |= 1 << top if mask & bit else bit
+    return mask
 
 
 _set = object.__setattr__  # how a frozen dataclass fills in its derived fields

@@ -22,10 +22,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import comb
-from typing import Any
+from typing import Any, NoReturn
 
 from ..epsilon import satisfies, threshold
-from ..errors import EpsilonError
+from ..errors import EpsilonError, TrustModelError
 from ..randomness import WORDS, RandomSource
 from .interface import NumberedMessages
 
@@ -100,7 +100,7 @@ class TrendMechanism(NumberedMessages):
         """Return how many reports a person of this level sends, one an interval."""
         return self.periods >> level
 
-    def cover(self, period: int) -> Iterator[tuple[int, int]]:
+    def intervals_before(self, period: int) -> Iterator[tuple[int, int]]:
         """Yield (level, interval) of those that make up the periods before this one."""
         start = 0
         for level in reversed(range(self.levels)):
@@ -142,6 +142,10 @@ class TrendMechanism(NumberedMessages):
     def randomize(self, x: int, randomness: RandomSource) -> int:
         """Return the first report of a person whose value becomes x in the first interval."""
         return self.report(self.draw_state(randomness), x, randomness)[0]
+
+    def cover(self, randomness: RandomSource) -> NoReturn:  # noqa: ARG002 - refused
+        """Refuse: a person's signs go into several batches, and what they share reveals them."""
+        raise TrustModelError("trend", "its signs depend on each other: they cannot be shuffled")
 
     def describe(self) -> str:
         return (

@@ -97,6 +97,9 @@ MESSAGES: Mapping[str, str] = {
     " {day} for one day and {user} for all of them, by add-remove (with or without an answer;"
     " between two answers, {doubled} for all of them).",
     "notice_delta": "Each epsilon may fail to hold with probability delta, {delta}.",
+    "notice_batch_epsilon": "That holds against the shuffler and the server together. Against the"
+    " server alone, if the shuffler keeps its word: epsilon {epsilon} for one answer, which may fail"
+    " to hold with probability {delta}.",
     "notice_doubt_most": "That is careful.",
     "notice_doubt_much": "That still leaves much doubt.",
     "notice_doubt_some": "Over the whole time that leaves some doubt, not much.",
@@ -107,6 +110,14 @@ MESSAGES: Mapping[str, str] = {
     "notice_common": "What is true of most people can be learned without you, and may be true of"
     " you.",
     # -- what is not hidden
+    "notice_batch": "Reports are not sent one by one: after the end of each period a shuffler, which"
+    " another party runs, collects them for {grace:one day|# days}, sealed. It hands them over in"
+    " one batch, in random order. It never hands over fewer than {least}.",
+    "notice_covers": "Into each batch it mixes {covers:one report|# reports} of its own, made by"
+    " chance.",
+    "notice_batch_count": "How many took part is known exactly, and may be published.",
+    "notice_batch_presence": "The shuffler sees in which periods this device had an answer, and not"
+    " which.",
     "notice_title_public": "What is not hidden",
     "notice_curator": "To the operator of the statistics server, your true answer. And:",
     "notice_presence_hidden": "That the app runs and takes part. Whether you used what is asked"
@@ -126,6 +137,10 @@ MESSAGES: Mapping[str, str] = {
     " signed for your account without being seen: nobody can tell from it whose report it is. The"
     " keys of the tokens are the same for everybody (list {tokens}). Their issuer learns that your"
     " account takes part and when it fetches tokens, and sees no report.",
+    "notice_linkage_batch": "A report carries no name, and no time.",
+    "notice_shuffler": "The shuffler sees your address and when your device sends, and no report;"
+    " the server sees reports, and neither. Both together can see who sent which report.",
+    "notice_shuffler_operator": "The shuffler is operated by {operator}.",
     "notice_direct": "Whoever runs the network sees your address when a report is sent; the server"
     " does not write it down.",
     "notice_relay": "Reports are sent through a relay, whose operator sees your address and no"
@@ -142,6 +157,8 @@ MESSAGES: Mapping[str, str] = {
     " none counts twice, until {days} days after the last day.",
     "notice_row_period": "That a report of your random name has arrived is remembered, so that none"
     " counts twice, until {days} days after its period's end.",
+    "notice_batch_erased": "The shuffler keeps a report, sealed, until its batch is handed over, and"
+    " then erases it.",
     "notice_issuer_record": "The issuer of the tokens keeps one record for your account and this"
     " question: of which periods tokens were signed. It is deleted with the question's last key.",
     "notice_waits_true": "Your true answer waits in the app until it is delivered.",
@@ -154,6 +171,8 @@ MESSAGES: Mapping[str, str] = {
     " wiped then, and when you withdraw your consent or have it forgotten.",
     "notice_late": "A report that cannot be sent waits in the app until {late:one day|# days} after"
     " its period.",
+    "notice_sealed": "A report waits in the app, sealed, until {grace:one day|# days} after its"
+    " period.",
     # -- withdrawal
     "notice_title_withdrawal": "If you change your mind",
     "notice_withdrawal": "You can withdraw your consent at any time: what waits is deleted, and"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from fractions import Fraction
 
+from ..batch_rules import BatchRules
 from ..collection import Collection, Linkage, Presence, Takes
 from ..collection.definition import Wording
 from ..errors import format_value
@@ -71,13 +72,18 @@ class Notice:
 
 
 def notice(
-    collection: Collection, *, relay: str | None = None, by_app: bool = False, language: str = ""
+    collection: Collection,
+    *,
+    relay: str | None = None,
+    shuffler: str = "",
+    by_app: bool = False,
+    language: str = "",
 ) -> Notice:
     """Return the notice of a collection.
 
     `language` chooses among the definition's own texts; the sentences are translated by `Texts`.
     `relay` is the operator of the relay that reports are sent through, "" if it has no name here,
-    None if there is no relay. `by_app`: the app's server randomizes and sends for many persons.
+    None if there is no relay; `shuffler` that of the shuffler, if it has a name here. `by_app`: the app's server randomizes and sends for many persons.
     """
     one = distinguishing_probability(collection)
     every = distinguishing_probability(collection, collection.priced_answers)
@@ -87,7 +93,7 @@ def notice(
         "sent": [_sent(collection, by_app=by_app)],
         "frequency": _frequency(collection),
         "guess": _guess(collection, one, every),
-        "public": [*_public(collection), *_route(relay, by_app=by_app)],
+        "public": [*_public(collection), *_route(collection, relay, shuffler, by_app=by_app)],
         "kept": _kept(collection),
         "withdrawal": _withdrawal(collection),
         "owner": _owner(collection),
@@ -201,6 +207,11 @@ def _guess(collection: Collection, one: Fraction, every: Fraction) -> Iterator[S
         user=format_value(collection.epsilon_user),
         doubled=format_value(doubled),
     )
+    if collection.batch and collection.batch.epsilon is not None:
+        promise = {key: getattr(collection.batch, key) for key in ("epsilon", "delta")}
+        yield _state(
+            "batch_epsilon", **{key: format_value(value) for key, value in promise.items()}
+        )
     if collection.delta is not None:
         yield _state("delta", delta=format_value(collection.delta))
     yield _state(_doubt(doubled))
@@ -231,14 +242,31 @@ def _public(collection: Collection) -> Iterator[Statement]:
         yield _state("curator")
     is_hidden = collection.presence is Presence.HIDDEN
     yield _state(f"presence_{'hidden' if is_hidden else collection.unit}")
+    if collection.batch:
+        yield from _batch(collection.batch, is_hidden=is_hidden)
     for segment, labels in collection.segments:
         yield _state("segment", segment=segment, labels=", ".join(map(str, labels)))
     tokens = (collection.tokens or "")[:SHOWN_DIGITS]
-    yield _state(f"linkage_{_linkage(collection)}", tokens=tokens)
+    is_unlinked = collection.batch and collection.linkage is Linkage.NONE
+    scope = "batch" if is_unlinked else _linkage(collection)
+    yield _state(f"linkage_{scope}", tokens=tokens)
 
 
-def _route(relay: str | None, *, by_app: bool) -> Iterator[Statement]:
-    if by_app:
+def _batch(rules: BatchRules, *, is_hidden: bool) -> Iterator[Statement]:
+    yield _state("batch", grace=Count(rules.grace), least=Count(rules.least))
+    if rules.covers:
+        yield _state("covers", covers=Count(rules.covers))
+    yield _state("batch_count" if is_hidden else "batch_presence")
+
+
+def _route(
+    collection: Collection, relay: str | None, shuffler: str, *, by_app: bool
+) -> Iterator[Statement]:
+    if collection.batch:
+        yield _state("shuffler")
+        if shuffler:
+            yield _state("shuffler_operator", operator=shuffler)
+    elif by_app:
         yield _state("app_server")
     elif relay is None:
         yield _state("direct")
@@ -253,15 +281,21 @@ def _route(relay: str | None, *, by_app: bool) -> Iterator[Statement]:
 
 def _kept(collection: Collection) -> Iterator[Statement]:
     yield _state("counted_true" if collection.trust.reveals else "counted")
-    is_linked = collection.linkage is Linkage.COLLECTION
-    days = collection.late + (GRACE + RECOVERABLE).days
-    yield _state("row_campaign" if is_linked else "row_period", days=Count(days))
+    if collection.batch:
+        yield _state("batch_erased")
+    else:
+        is_linked = collection.linkage is Linkage.COLLECTION
+        days = collection.late + (GRACE + RECOVERABLE).days
+        yield _state("row_campaign" if is_linked else "row_period", days=Count(days))
     if collection.linkage is Linkage.TOKEN:
         yield _state("issuer_record")
     if collection.waiting:
         yield _state(f"waits_{collection.waiting}")
         yield _state("held_device" if collection.held_on_device else "held_process")
-    yield _state("late", late=Count(collection.late))
+    if collection.batch:
+        yield _state("sealed", grace=Count(collection.batch.grace))
+    else:
+        yield _state("late", late=Count(collection.late))
 
 
 def _withdrawal(collection: Collection) -> Iterator[Statement]:

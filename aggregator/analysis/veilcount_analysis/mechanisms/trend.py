@@ -32,7 +32,7 @@ class TrendHandler(MechanismHandler[TrendMechanism]):
         """Return the estimator after a period; None where an interval has no reports."""
         tallies = [
             counters(_last(level, interval)).reshape(-1, 2)[level]
-            for level, interval in self.mechanism.cover(period + 1)
+            for level, interval in self.mechanism.intervals_before(period + 1)
         ]
         rises, reports = np.array([(counts[1], counts.sum()) for counts in tallies]).T
         return TrendEstimator(float(self.mechanism.gap), rises, reports) if reports.all() else None
