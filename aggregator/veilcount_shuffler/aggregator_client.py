@@ -72,9 +72,7 @@ class HttpAggregator:
     ) -> tuple[int, str, bytes]:
         target = urlsplit(self.url)
         kind = (
-            http.client.HTTPSConnection
-            if target.scheme == "https"
-            else http.client.HTTPConnection
+            http.client.HTTPSConnection if target.scheme == "https" else http.client.HTTPConnection
         )
         headers = {"Content-Type": content_type} if content_type else {}
         if self.api_key and method == "POST":

@@ -83,9 +83,7 @@ class CrowdStates:
 
     def state(self, crowd_id: bytes) -> CrowdState | None:
         """Return the state of a crowd as it is now; None: nothing is known of it."""
-        row = self._db.execute(
-            "select state from crowd where crowd_id = ?", (crowd_id,)
-        ).fetchone()
+        row = self._db.execute("select state from crowd where crowd_id = ?", (crowd_id,)).fetchone()
         return CrowdState(row[0]) if row else None
 
     def row(self, crowd_id: bytes) -> CrowdRow | None:
@@ -112,11 +110,9 @@ class CrowdStates:
 
     def shuffled(self, crowd_id: bytes, reports: int, covers: int, digest: bytes) -> bool:
         """Settle what leaves, and in which order: it does not change any more."""
-        set_ = "reports = ?, covers = ?, digest = ?"
-        numbers = (reports, covers, digest)
-        return self._advance(
-            "shuffled", crowd_id, CrowdState.SEALED, CrowdState.SHUFFLED, set_, numbers
-        )
+        before, after = CrowdState.SEALED, CrowdState.SHUFFLED
+        numbers = {"reports": reports, "covers": covers, "digest": digest}
+        return self._advance("shuffled", crowd_id, before, after, **numbers)
 
     def part_taken(self, crowd_id: bytes, parts: int) -> None:
         """Note how many parts, from the first on, the aggregator has taken."""
@@ -128,8 +124,7 @@ class CrowdStates:
 
     def end(self, crowd_id: bytes, before: CrowdState, outcome: BatchState) -> bool:
         """Let nothing of a crowd leave any more, with what became of it."""
-        set_ = "outcome = ?"
-        return self._advance("end", crowd_id, before, CrowdState.ENDED, set_, (outcome,))
+        return self._advance("end", crowd_id, before, CrowdState.ENDED, outcome=outcome)
 
     def erased(self, crowd_id: bytes) -> bool:
         """Note that the files of a crowd are gone."""
@@ -149,21 +144,20 @@ class CrowdStates:
                 (day, crowd_id, day),
             )
 
-    def _advance(  # noqa: PLR0913 - a transition, in one place
+    def _advance(
         self,
         what: str,
         crowd_id: bytes,
         before: CrowdState,
         after: CrowdState,
-        set_: str = "",
-        values: tuple[object, ...] = (),
+        **fields: object,
     ) -> bool:
         """Move a crowd on in one commit; False: it was not in the state that the move begins in."""
-        columns = f"state = ?{', ' if set_ else ''}{set_}"
+        columns = ", ".join(f"{name} = ?" for name in ("state", *fields))
         with self._transaction(what):
             changed = self._db.execute(
                 f"update crowd set {columns} where crowd_id = ? and state = ?",  # noqa: S608 - ours
-                (after, *values, crowd_id, before),
+                (after, *fields.values(), crowd_id, before),
             )
         return changed.rowcount == 1
 

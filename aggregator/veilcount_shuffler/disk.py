@@ -8,7 +8,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 PENDING = ".pending"
@@ -40,10 +40,8 @@ class Disk:
         pending = path.with_name(f"{path.name}.{os.getpid()}.{os.urandom(4).hex()}{PENDING}")
         self._write_new(pending, content)
         self.step("create")
-        try:
+        with suppress(FileExistsError):
             path.hardlink_to(pending)
-        except FileExistsError:
-            pass
         self.unlink(pending)
         self.sync_folder(path.parent)
 

@@ -6,22 +6,18 @@ nothing. While our clock is not within an hour of the aggregator's, all crowds w
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
 
 from veilcount_shared.shuffling.batch_record import BatchState
 
 from .crowd_folder import CrowdFolder
 from .crowd_states import CrowdRow, CrowdState, CrowdStates
+from .crowd_store import CrowdStore
 from .delivery import Delivery
-from .disk import Disk
 from .errors import AggregatorAway, NotTaken, ShufflerError
-from .holding import begin_crowd
-from .served_crowds import ServedCrowd, ServedCrowds
+from .served_crowds import ServedCrowd
 from .shuffling_pass import shuffle
-from .witness import Witness
 
 MOST_APART = timedelta(hours=1)
 #: on which the aggregator was away before a crowd expires: a clock that jumps erases nothing
@@ -41,19 +37,19 @@ class Event:
 class HandOver:
     """Moves crowds on."""
 
-    crowds: Path
-    served: ServedCrowds
-    states: CrowdStates
-    witness: Witness
+    store: CrowdStore
     delivery: Delivery
-    disk: Disk
-    clock: Callable[[], datetime]
+
+    @property
+    def states(self) -> CrowdStates:
+        """The states of the store's crowds."""
+        return self.store.states
 
     def round(self) -> list[Event]:
         """Move each crowd as far as it goes now; return what an operator is to know."""
-        now = self.clock()
+        now = self.store.clock()
         rows = {row.crowd_id: row for row in self.states.rows()}
-        served = {crowd.crowd_id: crowd for crowd in self.served.all(now)}
+        served = {crowd.crowd_id: crowd for crowd in self.store.served.all(now)}
         due = [
             crowd
             for crowd in served.values()
@@ -64,7 +60,7 @@ class HandOver:
         if not due and not ended and not forgotten:
             return []
         try:
-            apart = abs(self.delivery.aggregator.now() - self.clock())
+            apart = abs(self.delivery.aggregator.now() - self.store.clock())
         except AggregatorAway as error:
             return [Event("aggregator away", str(error), is_alert=True), *self._wait(due, now)]
         if apart > MOST_APART:
@@ -93,7 +89,7 @@ class HandOver:
             return [Event("crowd waits", f"{name}: {type(error).__name__}", is_alert=True)]
 
     def _move(self, crowd: ServedCrowd, name: str, now: datetime) -> list[Event]:
-        folder = self._folder(crowd.crowd_id)
+        folder = self.store.folder(crowd.crowd_id)
         row = self._sealed_row(crowd)
         if now >= crowd.expires:
             self._expire(row)
@@ -101,7 +97,7 @@ class HandOver:
         if row.state is CrowdState.SEALED:
             row = self._shuffled(crowd, folder)
         if row.state is CrowdState.SHUFFLED:
-            self.witness.left(self.delivery.record(row))
+            self.store.witness.left(self.delivery.record(row))
             self.delivery.deliver(row, folder, crowd.size)
             self.states.end(crowd.crowd_id, CrowdState.SHUFFLED, BatchState.HANDED_OVER)
         row = self._row(crowd.crowd_id)
@@ -110,14 +106,13 @@ class HandOver:
 
     def _sealed_row(self, crowd: ServedCrowd) -> CrowdRow:
         """Return the row of a crowd that takes no reports any more, begun if nobody came."""
-        if self.states.state(crowd.crowd_id) is None:
-            begin_crowd(crowd, self._folder(crowd.crowd_id), self.states)
+        self.store.begin(crowd)
         self._seal(crowd.crowd_id)
         return self._row(crowd.crowd_id)
 
     def _seal(self, crowd_id: bytes) -> None:
         if self.states.state(crowd_id) is CrowdState.OPEN:
-            with self._folder(crowd_id).lock(exclusive=True):
+            with self.store.folder(crowd_id).lock(exclusive=True):
                 self.states.seal(crowd_id)
 
     def _expire(self, row: CrowdRow) -> None:
@@ -131,7 +126,7 @@ class HandOver:
 
     def _shuffled(self, crowd: ServedCrowd, folder: CrowdFolder) -> CrowdRow:
         """Shuffle, and end a crowd that is too small: of it nothing leaves."""
-        order = shuffle(crowd, folder, self.disk)
+        order = shuffle(crowd, folder, self.store.disk)
         if order.reports < crowd.least:
             self.states.end(crowd.crowd_id, CrowdState.SEALED, BatchState.BELOW_LEAST)
         else:
@@ -154,7 +149,7 @@ class HandOver:
     def erase(self, crowd_id: bytes) -> None:
         """Remove the files of a crowd that has ended."""
         if self.states.state(crowd_id) is CrowdState.ENDED:
-            self._folder(crowd_id).erase()
+            self.store.folder(crowd_id).erase()
             self.states.erased(crowd_id)
 
     # -- while the aggregator is away --------------------------------------------------------------
@@ -172,9 +167,6 @@ class HandOver:
                 name = f"{crowd.collection.name}, period {crowd.period}"
                 events.append(Event("crowd expired", name, is_alert=True))
         return events
-
-    def _folder(self, crowd_id: bytes) -> CrowdFolder:
-        return CrowdFolder(self.crowds, crowd_id, self.disk)
 
     def _row(self, crowd_id: bytes) -> CrowdRow:
         row = self.states.row(crowd_id)

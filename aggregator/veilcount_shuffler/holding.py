@@ -6,22 +6,18 @@ batch, or its device learns that the crowd is over.
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
-from pathlib import Path
 
 from veilcount_shared.shuffling.envelope import Envelope
-from veilcount_shared.shuffling.part import BATCH_ID_BYTES
 
 from .crowd_folder import CrowdFolder
-from .crowd_states import CrowdState, CrowdStates
-from .disk import Disk
+from .crowd_states import CrowdState
+from .crowd_store import CrowdStore
 from .held_file import HeldFile
-from .served_crowds import ServedCrowd, ServedCrowds
-from .witness import Witness
+from .served_crowds import ServedCrowd
 
 
 class Answer(StrEnum):
@@ -37,32 +33,20 @@ class Answer(StrEnum):
 class Holding:
     """The crowds that one worker holds reports of."""
 
-    def __init__(  # noqa: PLR0913 - what a store consists of
-        self,
-        crowds: Path,
-        served: ServedCrowds,
-        states: CrowdStates,
-        witness: Witness,
-        disk: Disk,
-        clock: Callable[[], datetime],
-    ) -> None:
+    def __init__(self, store: CrowdStore) -> None:
         """Open no file yet."""
-        self._crowds = crowds
-        self._served = served
-        self._states = states
-        self._witness = witness
-        self._disk = disk
-        self._clock = clock
+        self._store = store
+        self._states = store.states
         self._files: dict[bytes, HeldFile] = {}
 
     def hold(self, envelopes: Sequence[Envelope]) -> list[Answer]:
         """Hold a group; the answers in the order of the envelopes."""
-        now = self._clock()
+        now = self._store.clock()
         answers: list[Answer | None] = [None] * len(envelopes)
         groups: dict[bytes, list[int]] = defaultdict(list)
         crowds: dict[bytes, ServedCrowd] = {}
         for place, envelope in enumerate(envelopes):
-            crowd = self._served.get(envelope.crowd_id, envelope.period, now)
+            crowd = self._store.served.get(envelope.crowd_id, envelope.period, now)
             answers[place] = self._early_answer(crowd, envelope, now)
             if crowd is not None and answers[place] is None:
                 groups[crowd.crowd_id].append(place)
@@ -107,36 +91,19 @@ class Holding:
             return Answer.UNAVAILABLE
 
     def _hold(self, crowd: ServedCrowd, sealed: Sequence[bytes]) -> Answer:
-        folder = CrowdFolder(self._crowds, crowd.crowd_id, self._disk)
-        if crowd.crowd_id not in self._files and not self._begin(crowd, folder):
-            return Answer.OVER
+        if crowd.crowd_id not in self._files:
+            if self._store.begin(crowd) is not CrowdState.OPEN:
+                return Answer.OVER
+            self._store.witness.opened(crowd.crowd_id)
+        folder = self._store.folder(crowd.crowd_id)
         with folder.lock(exclusive=False):
             if self._states.state(crowd.crowd_id) is not CrowdState.OPEN:
                 return Answer.OVER
             self._file(crowd, folder).append(sealed)
         return Answer.HELD
 
-    def _begin(self, crowd: ServedCrowd, folder: CrowdFolder) -> bool:
-        """Begin a crowd, unless it has begun; False: it has ended."""
-        state = self._states.state(crowd.crowd_id)
-        if state is None:
-            begin_crowd(crowd, folder, self._states)
-            state = self._states.state(crowd.crowd_id)
-        if state is not CrowdState.OPEN:
-            return False
-        self._witness.opened(crowd.crowd_id)
-        return True
-
     def _file(self, crowd: ServedCrowd, folder: CrowdFolder) -> HeldFile:
         file = self._files.get(crowd.crowd_id)
         if file is None:
-            file = self._files[crowd.crowd_id] = HeldFile(folder.path, crowd.size, self._disk)
+            file = self._files[crowd.crowd_id] = HeldFile(folder.path, crowd.size, self._store.disk)
         return file
-
-
-def begin_crowd(crowd: ServedCrowd, folder: CrowdFolder, states: CrowdStates) -> None:
-    """Make the folder and then the row of a crowd, unless they are there."""
-    folder.make()
-    batch_id = os.urandom(BATCH_ID_BYTES)
-    states.open(crowd.crowd_id, crowd.collection.fingerprint, crowd.period, batch_id)
-

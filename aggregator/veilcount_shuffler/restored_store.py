@@ -19,7 +19,7 @@ def check_witness(settings: StoreSettings, hand_over: HandOver) -> None:
     Those that are open in it may have left already; with fresh covers they would leave twice.
     """
     states = hand_over.states
-    unknown = hand_over.witness.unknown_to(states)
+    unknown = hand_over.store.witness.unknown_to(states)
     if not unknown:
         return
     served = {crowd.crowd_id: crowd for crowd in crowds_of(settings)}

@@ -30,7 +30,8 @@ from .store_settings import MOST_CROWDS, LoadedCollection, LoadedKey, StoreSetti
 AHEAD = timedelta(days=1)
 REMEMBERED = timedelta(days=60)  # after its grace a crowd answers that it is over
 REFRESH = timedelta(minutes=10)
-BEGINNING, END = (day.replace(tzinfo=UTC) for day in (datetime.min, datetime.max))
+BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+END = datetime(9999, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class ServedCrowds:
         self._settings = settings
         self._development = development
         self._crowds: dict[bytes, ServedCrowd] = {}
-        self._computed = datetime.min.replace(tzinfo=UTC)
+        self._computed = BEGINNING
 
     def get(self, crowd_id: bytes, period: int, now: datetime) -> ServedCrowd | None:
         """Return the crowd of a name and period; None: no such crowd is served."""
@@ -137,4 +138,3 @@ def serve_crowd(collection: Collection, period: int, key: LoadedKey) -> ServedCr
         hand_over_at(collection, period),
         closes + KEPT_FOR_AGGREGATOR,
     )
-
