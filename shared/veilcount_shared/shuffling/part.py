@@ -3,13 +3,16 @@
     "VS" | 1 version | 1 flags | 16 batch | 16 crowd | 4 period | 4 reports | 4 covers |
     32 digest | 2 part | 2 parts | 4 count | 2 size | count x sealed report | 64 signature
 
-`reports` is without covers and doubles; `digest` is the SHA-256 of all sealed reports of the batch
-in their order. Ed25519 signs the bytes before the signature, after a prefix of their own.
+`reports` is without covers and doubles; `digest` is `batch_digest` of the parts: parts may come in
+any order and at any process, and no state of a hash can be stored between them. Ed25519 signs the
+bytes before the signature, after a prefix of their own.
 """
 
 from __future__ import annotations
 
+import hashlib
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ..errors import BadField, UnknownVersion, WrongLength
@@ -58,6 +61,11 @@ class BatchPart:
         """How many sealed reports it has."""
         return len(self.sealed) // self.head.size
 
+    @property
+    def digest(self) -> bytes:
+        """The SHA-256 of its sealed reports in their order."""
+        return hashlib.sha256(self.sealed).digest()
+
     def signed(self) -> bytes:
         """Return the bytes that the signature is of, prefix included."""
         return SIGNED_PREFIX + self._content()
@@ -90,6 +98,11 @@ class BatchPart:
             raise WrongLength("part", "its length is not the one that it states")
         head = BatchHead(batch_id, crowd_id, period, reports, covers, digest, parts, size)
         return cls(head, number, raw[_HEAD.size : -SIGNATURE_BYTES], raw[-SIGNATURE_BYTES:])
+
+
+def batch_digest(part_digests: Iterable[bytes]) -> bytes:
+    """Return the digest of a batch: the SHA-256 of those of its parts, in their order."""
+    return hashlib.sha256(b"".join(part_digests)).digest()
 
 
 def part_count(total: int) -> int:
