@@ -12,10 +12,12 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import IO
 
 from veilcount_shared.randomness import RandomSource, SystemRandomSource
+from veilcount_shared.shuffling.part import PART_REPORTS, batch_digest
 
 from .covers import sealed_covers
 from .crowd_folder import CrowdFolder
@@ -35,7 +37,7 @@ class Order:
 
     reports: int  # without covers and doubles
     covers: int
-    digest: bytes  # of all in their order
+    digest: bytes  # of its parts
 
 
 def shuffle(
@@ -80,20 +82,21 @@ def _distribute(
 
 def _write_order(buckets: list[Path], size: int, order: Path, disk: Disk) -> tuple[int, bytes]:
     """Write the sorted buckets one after the other; return how many records, and their digest."""
-    total, digest = 0, hashlib.sha256()
     pending = order.with_name(order.name + PENDING)
+    records = (sealed for path in buckets for sealed in _sorted_records(path, size))
+    total, digests = 0, []
     with _writer(pending, disk) as file:
-        for path in buckets:
-            for sealed in _sorted_records(path, size):
-                digest.update(sealed)
-                file.write(sealed)
-                total += 1
+        while part := list(islice(records, PART_REPORTS)):
+            sealed = b"".join(part)
+            digests.append(hashlib.sha256(sealed).digest())
+            file.write(sealed)
+            total += len(part)
         file.flush()
         disk.sync(file.fileno())
     disk.publish(pending, order)
     for path in buckets:
         disk.unlink(path)
-    return total, digest.digest()
+    return total, batch_digest(digests)
 
 
 def _sorted_records(path: Path, size: int) -> Iterator[bytes]:

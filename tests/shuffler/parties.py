@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ from veilcount_shared.oblivious_http.key_config import AES_128_GCM, KeyConfig
 from veilcount_shared.oblivious_http.key_file import RelayKey
 from veilcount_shared.shuffling.batch_record import BatchRecord, BatchState
 from veilcount_shared.shuffling.envelope import Envelope
-from veilcount_shared.shuffling.part import BatchHead, BatchPart
+from veilcount_shared.shuffling.part import BatchHead, BatchPart, batch_digest
 from veilcount_shared.shuffling.plain_report import PlainReport
 from veilcount_shared.shuffling.sealed_report import open_report, seal_report
 from veilcount_shuffler.crowd_states import CrowdStates
@@ -135,10 +134,9 @@ class CheckingAggregator:
     def sealed(self, crowd_id: bytes) -> list[bytes]:
         """Return the sealed reports of a whole batch in its order, its digest checked."""
         head = self.heads[crowd_id]
-        raw = b"".join(
-            BatchPart.decode(self.parts[crowd_id][number]).sealed for number in range(head.parts)
-        )
-        assert hashlib.sha256(raw).digest() == head.digest
+        parts = [BatchPart.decode(self.parts[crowd_id][number]) for number in range(head.parts)]
+        raw = b"".join(part.sealed for part in parts)
+        assert batch_digest(part.digest for part in parts) == head.digest
         assert len(raw) == head.total * head.size
         return [raw[start : start + head.size] for start in range(0, len(raw), head.size)]
 

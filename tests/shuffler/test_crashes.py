@@ -35,7 +35,8 @@ def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have parts of 50 reports."""
     monkeypatch.setattr("veilcount_shared.shuffling.part.PART_REPORTS", PART)
-    monkeypatch.setattr("veilcount_shuffler.delivery.PART_REPORTS", PART)
+    for module in ("delivery", "shuffling_pass"):
+        monkeypatch.setattr(f"veilcount_shuffler.{module}.PART_REPORTS", PART)
 
 
 class Scenario:
