@@ -18,6 +18,7 @@ from typing import Any
 from veilcount_shared.shuffling.batch_record import NO_DIGEST, BatchState
 
 from .disk import Disk
+from .errors import StateUnavailable
 
 FILE = "crowds.sqlite"
 BUSY_SECONDS = 10.0
@@ -163,18 +164,24 @@ class CrowdStates:
 
     def _rows(self, clause: str, *values: object) -> list[CrowdRow]:
         query = f"select {_COLUMNS} from crowd {clause}"  # noqa: S608 - ours
-        return [_row(fields) for fields in self._db.execute(query, values)]
+        try:
+            return [_row(fields) for fields in self._db.execute(query, values)]
+        except sqlite3.Error as error:
+            raise StateUnavailable(str(error)) from error
 
     @contextmanager
     def _transaction(self, what: str) -> Iterator[None]:
         self._disk.step(f"before {what}")
-        self._db.execute("begin immediate")
         try:
+            self._db.execute("begin immediate")
             yield
-        except BaseException:
-            self._db.execute("rollback")
+            self._db.execute("commit")
+        except BaseException as error:
+            if self._db.in_transaction:
+                self._db.execute("rollback")
+            if isinstance(error, sqlite3.Error):
+                raise StateUnavailable(str(error)) from error
             raise
-        self._db.execute("commit")
         self._disk.step(f"after {what}")
 
 

@@ -9,6 +9,10 @@ class ShufflerError(VeilcountError):
     """The store, its witness or its settings cannot be used as they are."""
 
 
+class StateUnavailable(ShufflerError):
+    """The file of states cannot be read or written just now."""
+
+
 class AggregatorAway(ShufflerError):
     """The aggregator did not answer: the crowd waits."""
 

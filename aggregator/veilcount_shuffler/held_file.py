@@ -72,8 +72,10 @@ class HeldFile:
         self._end += len(content)
 
     def close(self) -> None:
-        """Let another process have it."""
-        os.close(self._descriptor)
+        """Let another process have it; once more is no harm."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
 
 
 def _own_file(folder: Path) -> int:

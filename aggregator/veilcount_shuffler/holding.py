@@ -7,7 +7,7 @@ batch, or its device learns that the crowd is over.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from enum import StrEnum
 
@@ -16,6 +16,7 @@ from veilcount_shared.shuffling.envelope import Envelope
 from .crowd_folder import CrowdFolder
 from .crowd_states import CrowdState
 from .crowd_store import CrowdStore
+from .errors import ShufflerError
 from .held_file import HeldFile
 from .served_crowds import ServedCrowd
 
@@ -33,9 +34,12 @@ class Answer(StrEnum):
 class Holding:
     """The crowds that one worker holds reports of."""
 
-    def __init__(self, store: CrowdStore) -> None:
-        """Open no file yet."""
+    def __init__(
+        self, store: CrowdStore, report: Callable[[Exception], object] | None = None
+    ) -> None:
+        """Open no file yet; `report` learns of a disk that takes nothing."""
         self._store = store
+        self._report = report
         self._states = store.states
         self._files: dict[bytes, HeldFile] = {}
 
@@ -58,9 +62,9 @@ class Holding:
         return [answer or Answer.UNAVAILABLE for answer in answers]
 
     @property
-    def has_ended(self) -> bool:
-        """Whether a crowd that this process holds reports of takes no more: it is to end."""
-        return any(self._states.state(crowd_id) is not CrowdState.OPEN for crowd_id in self._files)
+    def crowd_ids(self) -> list[bytes]:
+        """The crowds that this process holds reports of."""
+        return list(self._files)
 
     def close(self) -> None:
         """Close the files."""
@@ -86,8 +90,11 @@ class Holding:
     def _answer(self, crowd: ServedCrowd, sealed: Sequence[bytes]) -> Answer:
         try:
             return self._hold(crowd, sealed)
-        except OSError:  # a full disk, a witness that is not mounted: none of them is acknowledged
-            self._files.pop(crowd.crowd_id, None)
+        except (OSError, ShufflerError) as error:  # a full disk, no witness: none counts
+            if self._report is not None:
+                self._report(error)
+            if file := self._files.pop(crowd.crowd_id, None):
+                file.close()
             return Answer.UNAVAILABLE
 
     def _hold(self, crowd: ServedCrowd, sealed: Sequence[bytes]) -> Answer:

@@ -102,7 +102,7 @@ class ServedCrowds:
 
 def crowds_of(settings: StoreSettings) -> Iterator[ServedCrowd]:
     """Yield all crowds of a store's definitions and keys."""
-    keys = settings.keys()
+    keys = settings.gateway_keys()
     for loaded in settings.collections():
         for period in range(loaded.collection.periods):
             yield from _crowds_of_period(loaded, period, keys)

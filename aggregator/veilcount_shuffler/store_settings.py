@@ -103,7 +103,7 @@ class StoreSettings:
                 loaded.setdefault(collection.fingerprint, LoadedCollection(collection, since))
         return list(loaded.values())
 
-    def keys(self) -> list[LoadedKey]:
+    def gateway_keys(self) -> list[LoadedKey]:
         """Return the gateway keys, the newest first."""
         rows = json.loads(self._read(GATEWAY_KEYS))
         keys = [
@@ -156,7 +156,7 @@ class StoreSettings:
     def set_keys(self, keys: Sequence[RelayKey], today: date) -> None:
         """Add keys, and end those that are not among these; periods that have begun stay."""
         path = self._folder / GATEWAY_KEYS
-        loaded = {key.encoded: key for key in self.keys()} if path.exists() else {}
+        loaded = {key.encoded: key for key in self.gateway_keys()} if path.exists() else {}
         earliest = today + timedelta(days=1) if loaded else date.min
         listed = {key.encoded: LoadedKey(max(key.start, earliest), key.encoded) for key in keys}
         ended = {
