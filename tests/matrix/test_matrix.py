@@ -67,6 +67,16 @@ def joined(
     return problems
 
 
+def a_sender(combination: Combination) -> int:
+    """Return the first person whose device runs when a report to the watched question is due."""
+    stream = recording(combination, 0)
+    return next(
+        person
+        for person in range(1, 9)
+        if bodies_of(WATCHED, emissions(combination, stream, person=person)[0], combination)
+    )
+
+
 def is_moved_by_replies(
     combination: Combination, plant: Plant = nullcontext, person: int = 1
 ) -> bool:
@@ -111,14 +121,15 @@ def test_nobody_joins_what_a_promise_keeps_apart(combination: Combination) -> No
 @in_rows
 def test_no_value_and_no_hidden_use_shows(combination: Combination) -> None:
     """To the byte and the instant, through restart, backup, release and forget."""
-    usual, logs = emissions(combination, recording(combination, 0))
+    person = a_sender(combination)
+    usual, logs = emissions(combination, recording(combination, 0), person=person)
     streams = {"another value": recording(combination, 1), "odd": recording(combination, 2, 1)}
     if combination.presence == "hidden":
         streams["idle"] = idle
 
     assert usual
     for name, stream in streams.items():
-        emitted, others = emissions(combination, stream)
+        emitted, others = emissions(combination, stream, person=person)
         assert emitted == usual, name
         assert others.requests == logs.requests, name
 
@@ -126,7 +137,7 @@ def test_no_value_and_no_hidden_use_shows(combination: Combination) -> None:
 @pytest.mark.one_in(10)
 @in_rows
 def test_no_reply_to_one_question_moves_another(combination: Combination) -> None:
-    assert not is_moved_by_replies(combination)
+    assert not is_moved_by_replies(combination, person=a_sender(combination))
 
 
 @pytest.mark.one_in(5)
@@ -143,18 +154,18 @@ MONTHLY, TOKENS, VISITS, WEEKLY, DAILY, RELAYED = FIRST_ROWS
 
 
 @pytest.mark.parametrize(
-    ("combination", "plant"),
+    ("combination", "plant", "persons"),
     [
-        (MONTHLY, planted.first_consent),
-        (MONTHLY, planted.clipped_instants),
-        (TOKENS, planted.tokens_at_once),
-        (WEEKLY, begins_anew),
-        (DAILY, planted.closing_forget),
+        (MONTHLY, planted.first_consent, MORE_PERSONS),
+        (MONTHLY, planted.clipped_instants, MORE_PERSONS),
+        (TOKENS, planted.tokens_at_once, 8 * PERSONS),  # by hours alone, which tell little
+        (WEEKLY, begins_anew, MORE_PERSONS),
+        (DAILY, planted.closing_forget, MORE_PERSONS),
     ],
 )
-def test_the_joiner_finds(combination: Combination, plant: Plant) -> None:
+def test_the_joiner_finds(combination: Combination, plant: Plant, persons: int) -> None:
     assert joined(combination) == []
-    assert joined(combination, plant, MORE_PERSONS)
+    assert joined(combination, plant, persons)
 
 
 @pytest.mark.parametrize(

@@ -24,9 +24,10 @@ class NumberKind(DeviceKind[Number]):
     declared_by = ("range",)
     takes = frozenset({Takes.FIRST, Takes.LAST, Takes.MAX, Takes.SUM})
     absent_fix = "a range has no cell for absent: use values"
-    unsupported_models: ClassVar[Mapping[Model, tuple[str, str]]] = {
-        Model.LOCAL: ("measure", 'give measure = "mean", "distribution" or "ranges"')
-    }
+    unsupported_models: ClassVar[Mapping[Model, tuple[str, str]]] = dict.fromkeys(
+        (Model.LOCAL, Model.SHUFFLED),
+        ("measure", 'give measure = "mean", "distribution" or "ranges"'),
+    )
 
     def parse(self, table: Table, context: TableContext) -> Number:  # noqa: ARG002 - of other kinds
         """Return the range."""

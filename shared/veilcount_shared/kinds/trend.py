@@ -42,7 +42,8 @@ class TrendKind(BooleanKind):
     takes = frozenset({Takes.LAST})
     fresh = False
     unsupported_models: ClassVar[Mapping[Model, tuple[str, str]]] = {
-        Model.CENTRAL: ("model", "a curator has running totals: remove measure")
+        Model.CENTRAL: ("model", "a curator has running totals: remove measure"),
+        Model.SHUFFLED: ("model", "reports of a trend belong together, and no batch hides that"),
     }
     measure_fix = "a state is true or false: boolean = true"
 

@@ -50,11 +50,17 @@ EXAMPLES: Mapping[Row, str] = {
     (Boolean, Measure.TREND): 'boolean = true\nmeasure = "trend"\nchanges = 3',
     (OpenStrings, None): 'values = "open"',
 }
-KEYS = {Model.LOCAL: "", Model.CENTRAL: "delta = 0.000001"}
+KEYS = {
+    Model.LOCAL: "",
+    Model.SHUFFLED: "batch = {epsilon = 0.5, delta = 0.000001, covers = 9}",
+    Model.CENTRAL: "delta = 0.000001",
+}
 CELLS = [(row, model) for row in DEVICE_KINDS for model in Model]
 REFUSED = [cell for cell in CELLS if cell[1] in DEVICE_KINDS[cell[0]].unsupported_models]
 ALLOWED = [cell for cell in CELLS if cell not in REFUSED]
-LOCAL, CENTRAL = ([row for row, allowed in ALLOWED if allowed is model] for model in Model)
+LOCAL, CENTRAL = (
+    [row for row, allowed in ALLOWED if allowed is model] for model in (Model.LOCAL, Model.CENTRAL)
+)
 #: a value of each parameter that depends on the kind
 TEXTS = "view=consistent page=2 looks=every candidates=red discover=true top=2 group=a:1,2 values=1"
 VALUES = dict(text.split("=") for text in [*TEXTS.split(), "regress=a"])
@@ -66,7 +72,10 @@ def row_name(item: Any) -> str:
 
 
 def define(row: Row, model: Model = Model.LOCAL) -> Collection:
-    return parse_definition(f'{EXAMPLES[row]}\nmodel = "{model}"\n{KEYS[model]}\n{UNTIL}')
+    keys = [KEYS[model], UNTIL]
+    if model is Model.SHUFFLED and DEVICE_KINDS[row].absent_fix:
+        keys.append('presence = "public"')
+    return parse_definition("\n".join([EXAMPLES[row], f'model = "{model}"', *keys]))
 
 
 def reports(collection: Collection) -> list[int]:

@@ -26,7 +26,7 @@ from ..device_fixtures import MINUTE, Device, at, one_collection, set_clock
 
 RANGE: dict[str, object] = {"range": [0, 1000]}
 SESSIONS = range(0, 30, 3)  # the days of a month in which the app is used
-PERSONS = 2
+PERSONS = 4
 MARKED = "marked-for-the-search"
 
 #: what is recorded in the sessions, and what they add up to

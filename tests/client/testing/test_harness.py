@@ -85,7 +85,9 @@ def test_time_passes_only_by_advance(veilcount: ClientHarness) -> None:
     for report in veilcount.sent:
         periods[report.fingerprint].append(report.period)
 
-    assert list(periods.values()) == [[0, 1], [0, 1, 2, 3]]
+    theme, crashed = periods.values()
+    assert theme == [0, 1]
+    assert crashed in ([0, 1, 2, 3], [0, 1, 2, 3, 4]), "the last week's may be due later"
 
 
 def test_the_clock_starts_inside_the_campaign_and_can_be_set(veilcount: ClientHarness) -> None:

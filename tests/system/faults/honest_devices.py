@@ -170,7 +170,7 @@ class Population:
 
     @property
     def acknowledged(self) -> list[Report]:
-        return [report for device in self.devices for report in device.acknowledged]
+        return [report for device in self.devices for report in device.acknowledged.copy()]
 
     @property
     def failed(self) -> int:

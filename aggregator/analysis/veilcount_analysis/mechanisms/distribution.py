@@ -56,6 +56,10 @@ class DistributionHandler(WindowHandler[DistributionMechanism]):
         )
         return float((seconds - means**2).max()) / (slope * self.mechanism.inputs) ** 2
 
+    def cover_variance(self) -> float:
+        """Return that of a uniform level, decoded linearly."""
+        return (self.mechanism.messages**2 - 1) / 12 / (self._slope * self.mechanism.inputs) ** 2
+
     def reach(self) -> tuple[float, float]:
         """Return the outermost levels, decoded linearly; the range is symmetric."""
         margin = (self.mechanism.messages - 1) / 2 / (self._slope * self.mechanism.inputs) - 0.5

@@ -104,6 +104,10 @@ class MechanismHandler(ABC, Generic[M]):
     def noise_variance(self) -> float:
         """Return n times the variance that the noise of n reports adds to a figure."""
 
+    def cover_variance(self) -> float:
+        """Return the variance that one cover adds to n times a figure."""
+        raise TrustModelError(type(self.mechanism).__name__, "it has no covers")
+
     @abstractmethod
     def reach(self) -> tuple[float, float]:
         """Return how far above 0 and below 0 one report can count; honest values are 0 to 1."""
@@ -207,6 +211,12 @@ class ShareHandler(MechanismHandler[S]):
         """
         p, q, one = self.mechanism.P, self.mechanism.Q, Fraction(1, self.mechanism.inputs)
         return float((one * p * (1 - p) + (1 - one) * q * (1 - q)) / (p - q) ** 2)
+
+    def cover_variance(self) -> float:
+        """Return that of a share: a uniform message supports each value alike."""
+        p, q = self.mechanism.P, self.mechanism.Q
+        supports = Fraction(self.mixture.owned, self.mixture.messages)
+        return float(supports * (1 - supports) / (p - q) ** 2)
 
     def reach(self) -> tuple[float, float]:
         """Return (1 - Q) / (P - Q) and Q / (P - Q)."""

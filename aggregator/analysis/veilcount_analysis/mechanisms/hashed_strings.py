@@ -88,6 +88,9 @@ class HashedStringsHandler(ShareHandler[HashedStrings]):
         """Return that of a share; of beginnings, the last part alone tells it."""
         return super().noise_variance() * self._readings
 
+    def cover_variance(self) -> float:
+        return super().cover_variance() * self._readings
+
     def reach(self) -> tuple[float, float]:
         push, pull = super().reach()
         return push * self._readings, pull * self._readings

@@ -44,6 +44,10 @@ class MeanHandler(WindowHandler[MeanMechanism]):
         """Return the worst variance over all numbers, for the range [0, 1]."""
         return float(self.mechanism.variance / 4)  # from [-1, 1]
 
+    def cover_variance(self) -> float:
+        """Return that of a uniform level, decoded."""
+        return float(np.var(np.array(self.mechanism.decoded, np.float64)))
+
     def reach(self) -> tuple[float, float]:
         return float(max(self.mechanism.decoded)), -float(min(self.mechanism.decoded))
 

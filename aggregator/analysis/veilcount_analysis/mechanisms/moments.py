@@ -44,6 +44,10 @@ class MomentsHandler(MechanismHandler[Moments]):
         """Return that of a moment as a part of its range; few devices report it."""
         return self._mean.noise_variance() * len(self.mechanism.moments)
 
+    def cover_variance(self) -> float:
+        """Return that of a moment in the middle of its range; few covers are of it."""
+        return self._mean.cover_variance() * len(self.mechanism.moments)
+
     def reach(self) -> tuple[float, float]:
         push, pull = self._mean.reach()
         return push * len(self.mechanism.moments), pull * len(self.mechanism.moments)

@@ -59,6 +59,12 @@ class RangeTreeHandler(NumberHandler[RangeTree]):
         nodes: int = first.mechanism.inputs
         return levels * first.noise_variance() + (levels - 1) * (1 - 1 / nodes) / nodes
 
+    def cover_variance(self) -> float:
+        """Return that of the share of a quarter; a cover counts there if it is of that level."""
+        levels, first = len(self.mechanism.levels), self.levels[0]
+        nodes: int = first.mechanism.inputs
+        return levels * first.cover_variance() + (levels - 1) / nodes**2
+
     def reach(self) -> tuple[float, float]:
         """Return that of reports that all choose one level."""
         push, pull = self.levels[0].reach()

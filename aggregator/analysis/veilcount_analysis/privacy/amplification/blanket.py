@@ -71,7 +71,11 @@ def blanket_delta(overlaps: Sequence[Overlap], reports: int, epsilon: float) -> 
     """Return an upper bound on delta at this epsilon."""
     if exp(epsilon) >= max(overlap.ratio for overlap in overlaps):
         return 0.0
-    report = BlanketReport.from_overlaps(overlaps, epsilon)
+    return mean_excess(BlanketReport.from_overlaps(overlaps, epsilon), reports)
+
+
+def mean_excess(report: BlanketReport, reports: int) -> float:
+    """Return an upper bound of E[max(0, W_1 + ... + W_n)] / n."""
     mean = report.mean
     centred = report.values - mean
     largest = float(np.abs(centred).max())

@@ -1,0 +1,102 @@
+"""What covers alone give one report, and how many of them a claim needs.
+
+Nobody else counts: every other report may be the server's own. Then the batch is one report among m
+covers, and delta is exactly E[max(0, W_1 + ... + W_n)] / n with n = m + 1 uniform messages, where W
+is (Pr[y|x] - e^eps Pr[y|x']) / Pr[y]: the identity behind the blanket, with nothing left to bound.
+It is summed exactly where the two values' messages are disjoint, else on the blanket's grid, which
+rounds up.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import lru_cache
+from math import exp, nextafter
+
+import numpy as np
+
+from veilcount_shared.composition import Overlap
+from veilcount_shared.epsilon import EPSILON_GRAIN
+from veilcount_shared.mechanisms import Randomizer
+
+from ...mechanisms import handler_of
+from ..amplification.blanket import BlanketReport, mean_excess
+from .count_pair import CountPair, exact_overlap
+
+MOST_COVERS = 100_000_000
+
+
+def cover_delta(overlaps: Sequence[Overlap], covers: int, epsilon: float) -> float:
+    """Return delta of one report among covers, rounded up."""
+    if exp(epsilon) >= max(overlap.ratio for overlap in overlaps):
+        return 0.0
+    exact = exact_overlap(overlaps, covers)
+    if exact is not None:
+        return CountPair.from_overlap(exact, covers).delta(epsilon)
+    return grid_delta(overlaps, covers, epsilon)
+
+
+def grid_delta(overlaps: Sequence[Overlap], covers: int, epsilon: float) -> float:
+    """Return the same by the blanket's grid: for any mechanism, and sooner."""
+    if exp(epsilon) >= max(overlap.ratio for overlap in overlaps):
+        return 0.0
+    return mean_excess(_cover_report(overlaps, epsilon), covers + 1)
+
+
+def _cover_report(overlaps: Sequence[Overlap], epsilon: float) -> BlanketReport:
+    """Return the distribution of W under a cover: four values for each overlap, equally likely."""
+    e = exp(epsilon)
+    values, weights = [], []
+    for overlap in overlaps:
+        ratio, own, alone = float(overlap.ratio), float(overlap.own), float(overlap.alone)
+        scale = ratio * own + 1 - own
+        outcomes = (ratio - e, 1 - ratio * e, -(e - 1) * ratio, -(e - 1))
+        values += [outcome / scale for outcome in outcomes]
+        weights += [alone, alone, own - alone, 1 - own - alone]
+    return BlanketReport(np.array(values), np.array(weights) / len(overlaps))
+
+
+@lru_cache(maxsize=256)
+def least_covers(mechanism: Randomizer, epsilon: Fraction, delta: Fraction) -> int:
+    """Return the least number of covers that gives (epsilon, delta) by itself.
+
+    One cover more never makes delta larger: the server could add it by itself.
+    """
+    if mechanism.epsilon <= epsilon:
+        return 0
+    overlaps, at = handler_of(mechanism).overlaps(), nextafter(float(epsilon), 0)
+
+    def enough(covers: int) -> bool:
+        return cover_delta(overlaps, covers, at) <= delta
+
+    high = 1
+    while not enough(high):
+        high *= 2
+        if high > MOST_COVERS:
+            raise ValueError(
+                f"epsilon = {epsilon} at delta = {delta}: no number of covers gives it"
+            )
+    return bisect_left(range(high), True, lo=high // 2, key=enough)
+
+
+@lru_cache(maxsize=256)
+def cover_epsilon(mechanism: Randomizer, covers: int, delta: Fraction) -> Fraction:
+    """Return the least epsilon, in millionths, that so many covers give by themselves."""
+    overlaps = handler_of(mechanism).overlaps()
+    steps = range(int(mechanism.epsilon * EPSILON_GRAIN))
+    least = bisect_left(
+        steps, True, key=lambda step: cover_delta(overlaps, covers, step / EPSILON_GRAIN) <= delta
+    )
+    return min(Fraction(least, EPSILON_GRAIN), mechanism.epsilon)
+
+
+def best_guess(mechanism: Randomizer, covers: int) -> float:
+    """Return how often the best guess between two equally likely values is right, on average."""
+    return (1 + cover_delta(handler_of(mechanism).overlaps(), covers, 0.0)) / 2
+
+
+def guess_after_unlucky(epsilon: float) -> float:
+    """Return how sure the best guess may be after the least favourable outcome that is promised."""
+    return 1 / (1 + exp(-epsilon))
