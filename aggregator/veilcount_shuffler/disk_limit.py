@@ -15,11 +15,11 @@ class DiskLimit:
     def __init__(self, crowds: Path) -> None:
         """Measure the disk of these crowds."""
         self._crowds = crowds
-        self.has_room = False
+        self.has_space = False
         self.measure()
 
     def measure(self) -> None:
         """Compare what is free with what is held."""
         disk = os.statvfs(self._crowds)
         held = sum(file.stat().st_size for file in self._crowds.glob("*/held.*"))
-        self.has_room = disk.f_bavail * disk.f_frsize >= LEAST_FREE + COPIES * held
+        self.has_space = disk.f_bavail * disk.f_frsize >= LEAST_FREE + COPIES * held

@@ -55,13 +55,13 @@ class EnvelopesEndpoint:
         holding: Holding,
         limit: NetworkLimit,
         faults: FaultLog,
-        has_room: Callable[[], bool],
+        has_space: Callable[[], bool],
         seconds: Callable[[], float] = time.monotonic,
     ) -> None:
         """Hold envelopes; without room on the disk they have to come back."""
         self._limit = limit
         self._faults = faults
-        self._has_room = has_room
+        self._has_space = has_space
         self._loop: asyncio.AbstractEventLoop | None = None
         self._groups: GroupCommit[EnvelopeRequest, Answer] = GroupCommit(
             lambda requests: holding.hold([request.envelope for request in requests]),
@@ -84,7 +84,7 @@ class EnvelopesEndpoint:
         elif scope.path == LIVE_PATH:
             protocol.response_bytes(200, _JSON, b'{"status":"ok"}')
         elif scope.path == READY_PATH:
-            is_ready = self._has_room()
+            is_ready = self._has_space()
             body = b'{"ready":true}' if is_ready else b'{"ready":false}'
             protocol.response_bytes(200 if is_ready else 503, _JSON, body)
         else:
@@ -96,7 +96,7 @@ class EnvelopesEndpoint:
         address = sender(scope.client, headers.get("x-forwarded-for") or "")
         if seconds := self._limit.wait(address):
             raise ProblemError(problem("too-many", seconds=seconds))
-        if not self._has_room():
+        if not self._has_space():
             raise ProblemError(problem("unavailable"))
         envelope = _decode(await _body(protocol))
         assert self._loop is not None  # noqa: S101 - it runs on it

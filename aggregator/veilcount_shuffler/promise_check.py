@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from veilcount_analysis.privacy.shuffled import least_covers
-
 from veilcount_shared import Collection
 from veilcount_shared.errors import DefinitionError
 

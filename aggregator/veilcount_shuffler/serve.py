@@ -126,7 +126,7 @@ def _load(settings: ShufflerSettings) -> EnvelopesEndpoint:
     states = CrowdStates(store.crowds, store.disk)
     watch = partial(_watch, holding, states, disk_limit, faults)
     threading.Thread(target=watch, name="veilcount-watch", daemon=True).start()
-    return EnvelopesEndpoint(holding, limit, faults, lambda: disk_limit.has_room)
+    return EnvelopesEndpoint(holding, limit, faults, lambda: disk_limit.has_space)
 
 
 def _watch(holding: Holding, states: CrowdStates, limit: DiskLimit, faults: FaultLog) -> None:

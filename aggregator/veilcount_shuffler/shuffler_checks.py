@@ -11,7 +11,6 @@ from datetime import datetime
 
 from veilcount_serving.findings import Check, CheckResult, Finding, examine, ok, or_ok, warn, wrong
 from veilcount_shared.errors import VeilcountError
-from veilcount_shared.shuffling.times import KEY_AHEAD
 
 from .aggregator_client import HttpAggregator
 from .crowd_states import CrowdStates
@@ -59,8 +58,8 @@ def _keys(subject: ShufflerSubject) -> Iterator[CheckResult]:
     if not serving:
         yield wrong("no gateway key serves today", "load the aggregator's relay.keys")
     else:
-        late = max(key.start for key in serving) + KEY_AHEAD
-        yield ok(f"{len(serving)} gateway keys serve, the newest since {late - KEY_AHEAD}")
+        newest = max(key.start for key in serving)
+        yield ok(f"{len(serving)} gateway keys serve, the newest since {newest}")
 
 
 @or_ok("the store is its owner's alone")
@@ -71,8 +70,8 @@ def _permissions(subject: ShufflerSubject) -> Iterator[CheckResult]:
 
 
 @or_ok("there is room on the disk")
-def _room(subject: ShufflerSubject) -> Iterator[CheckResult]:
-    if not DiskLimit(subject.settings.stored().crowds).has_room:
+def _space(subject: ShufflerSubject) -> Iterator[CheckResult]:
+    if not DiskLimit(subject.settings.stored().crowds).has_space:
         yield wrong("the disk is too full: envelopes are answered 503", "make room")
 
 
@@ -120,7 +119,7 @@ _CHECKS: dict[str, Check[ShufflerSubject]] = {
     "covers": _covers,
     "gateway keys": _keys,
     "permissions": _permissions,
-    "disk": _room,
+    "disk": _space,
     "witness": _witness,
     "hand-over": _due,
     "aggregator": _aggregator,

@@ -78,14 +78,14 @@ def command() -> None:
 )
 @click.option("--name", default="shuffler", show_default=True, help="Who runs it, for people.")
 @options.as_json
-def init(  # noqa: PLR0913 - the options of a command
+def init(
+    *,
     store: Path,
     files: tuple[Path, ...],
     gateway_keys: Path,
     target: str,
     api_key: str,
     name: str,
-    *,
     as_json: bool,
 ) -> None:
     """Make a store and the key that signs; refuse a definition with too few covers."""
@@ -132,7 +132,7 @@ def load(store: Path, files: tuple[Path, ...], gateway_keys: Path, *, as_json: b
 @click.option("--grace", type=click.IntRange(1, 3600), help="Seconds, with --dev-only.")
 @click.option("--json", "as_json", is_flag=True, help="Print the startup line as JSON.")
 @click.pass_context
-def serve(  # noqa: PLR0913 - the options of a command
+def serve(
     context: click.Context,
     /,
     *,
