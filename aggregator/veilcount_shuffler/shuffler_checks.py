@@ -53,13 +53,15 @@ def _covers(subject: ShufflerSubject) -> Iterator[CheckResult]:
 
 
 def _keys(subject: ShufflerSubject) -> Iterator[CheckResult]:
-    today = subject.now.date()
-    serving = [key for key in subject.settings.stored().gateway_keys() if key.serves(today)]
-    if not serving:
-        yield wrong("no gateway key serves today", "load the aggregator's relay.keys")
+    today, keys = subject.now.date(), subject.settings.stored().gateway_keys()
+    serving = [key for key in keys if key.serves(today)]
+    fix = "load the aggregator's relay.keys, as it is shipped with the app"
+    if serving:
+        yield ok(f"{len(serving)} gateway keys serve, the newest since {serving[0].start}")
+    elif later := [key.start for key in keys if key.start > today]:
+        yield warn(f"no gateway key serves before {min(later)}", fix)
     else:
-        newest = max(key.start for key in serving)
-        yield ok(f"{len(serving)} gateway keys serve, the newest since {newest}")
+        yield wrong("no gateway key serves", fix)
 
 
 @or_ok("the store is its owner's alone")

@@ -169,11 +169,12 @@ class ShufflerStore:
         covers: int = 142,
         witness: Path | None = None,
         aggregator: CheckingAggregator | None = None,
+        target: str = "http://127.0.0.1:1",
     ) -> None:
         self.clock, self.disk = clock, disk or Disk()
         self.settings = StoreSettings(folder, Disk())
         if not self.settings.exists:
-            self.settings.make("http://127.0.0.1:1", "", "relay")
+            self.settings.make(target, "key", "relay")
             self.settings.set_keys(RELAY_KEYS, START)
             self.settings.add_collections([collection(least, covers)], START)
         self.served = ServedCrowds(self.settings)
