@@ -21,7 +21,7 @@ TIMEOUT = 60.0
 MAX_ANSWER = 1 << 20
 
 
-class Aggregator(Protocol):
+class BatchReceiver(Protocol):
     """Where batches go."""
 
     def now(self) -> datetime:

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from veilcount_shared.shuffling.batch_record import BatchRecord, BatchState
 from veilcount_shared.shuffling.part import PART_REPORTS, BatchHead, BatchPart, part_count
 
-from .aggregator_client import Aggregator
+from .aggregator_client import BatchReceiver
 from .crowd_folder import CrowdFolder
 from .crowd_states import CrowdRow, CrowdStates
 from .disk import Disk
@@ -24,7 +24,7 @@ from .errors import AggregatorAway
 class Delivery:
     """Brings parts and records of batches to the aggregator."""
 
-    aggregator: Aggregator
+    aggregator: BatchReceiver
     states: CrowdStates
     key: Ed25519PrivateKey
     disk: Disk

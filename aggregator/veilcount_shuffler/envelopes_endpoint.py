@@ -22,7 +22,7 @@ from veilcount_shared.problem_details import PROBLEM_TYPE, Problem, ProblemError
 from veilcount_shared.shuffling.envelope import ENVELOPE_TYPE, MAX_SEALED, Envelope
 from veilcount_shared.wire import JSON_TYPE
 
-from .holding import Answer, Holding
+from .holding import EnvelopeAnswer, Holding
 from .network_limit import NetworkLimit, sender
 from .problems import problem
 
@@ -39,7 +39,7 @@ class EnvelopeRequest:
     """An envelope that waits for its group."""
 
     envelope: Envelope
-    pending: asyncio.Future[Answer]
+    pending: asyncio.Future[EnvelopeAnswer]
 
     @property
     def size(self) -> int:
@@ -63,7 +63,7 @@ class EnvelopesEndpoint:
         self._faults = faults
         self._has_space = has_space
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._groups: GroupCommit[EnvelopeRequest, Answer] = GroupCommit(
+        self._groups: GroupCommit[EnvelopeRequest, EnvelopeAnswer] = GroupCommit(
             lambda requests: holding.hold([request.envelope for request in requests]),
             self._failed,
             self._deliver,
@@ -90,7 +90,7 @@ class EnvelopesEndpoint:
         else:
             _respond_problem(protocol, problem("not-found"))
 
-    async def _take(self, scope: Any, protocol: Any) -> Answer:
+    async def _take(self, scope: Any, protocol: Any) -> EnvelopeAnswer:
         _check_head(scope)
         headers = scope.headers
         address = sender(scope.client, headers.get("x-forwarded-for") or "")
@@ -100,7 +100,7 @@ class EnvelopesEndpoint:
             raise ProblemError(problem("unavailable"))
         envelope = _decode(await _body(protocol))
         assert self._loop is not None  # noqa: S101 - it runs on it
-        pending: asyncio.Future[Answer] = self._loop.create_future()
+        pending: asyncio.Future[EnvelopeAnswer] = self._loop.create_future()
         try:
             self._groups.submit(EnvelopeRequest(envelope, pending))
             async with asyncio.timeout(ANSWER_SECONDS):
@@ -108,18 +108,18 @@ class EnvelopesEndpoint:
         except (Overloaded, TimeoutError):
             raise ProblemError(problem("unavailable")) from None
 
-    def _failed(self, error: Exception) -> Answer:
+    def _failed(self, error: Exception) -> EnvelopeAnswer:
         self._faults.log("failed", ENDPOINT, error)
-        return Answer.UNAVAILABLE
+        return EnvelopeAnswer.UNAVAILABLE
 
-    def _deliver(self, settled: Sequence[tuple[EnvelopeRequest, Answer]]) -> None:
+    def _deliver(self, settled: Sequence[tuple[EnvelopeRequest, EnvelopeAnswer]]) -> None:
         """Bring answers to the loop, from the thread of the groups."""
         assert self._loop is not None  # noqa: S101 - there are no requests without it
         with suppress(RuntimeError):  # the loop is closed, and nobody waits any more
             self._loop.call_soon_threadsafe(_settle_all, settled)
 
 
-def _settle_all(settled: Sequence[tuple[EnvelopeRequest, Answer]]) -> None:
+def _settle_all(settled: Sequence[tuple[EnvelopeRequest, EnvelopeAnswer]]) -> None:
     for request, answer in settled:
         settle(request.pending, answer)
 
@@ -151,8 +151,8 @@ def _decode(raw: bytes) -> Envelope:
         raise ProblemError(problem("bad-field", str(error))) from None
 
 
-def _respond(protocol: Any, answer: Answer) -> None:
-    if answer is Answer.HELD:
+def _respond(protocol: Any, answer: EnvelopeAnswer) -> None:
+    if answer is EnvelopeAnswer.HELD:
         protocol.response_bytes(202, _JSON, _HELD)
     else:
         _respond_problem(protocol, problem(answer.value))

@@ -25,7 +25,7 @@ LEAST_DAYS_WAITED = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class HandOverEvent:
     """What happened in a round, for the log: never a device's doing."""
 
     what: str
@@ -45,7 +45,7 @@ class HandOver:
         """The states of the store's crowds."""
         return self.store.states
 
-    def round(self) -> list[Event]:
+    def round(self) -> list[HandOverEvent]:
         """Move each crowd as far as it goes now; return what an operator is to know."""
         now = self.store.clock()
         rows = {row.crowd_id: row for row in self.states.rows()}
@@ -62,10 +62,13 @@ class HandOver:
         try:
             apart = abs(self.delivery.aggregator.now() - self.store.clock())
         except AggregatorAway as error:
-            return [Event("aggregator away", str(error), is_alert=True), *self._wait(due, now)]
+            return [
+                HandOverEvent("aggregator away", str(error), is_alert=True),
+                *self._wait(due, now),
+            ]
         if apart > MOST_APART:
             why = f"our clock and the aggregator's are {apart.total_seconds() / 3600:.1f} h apart"
-            return [Event("clock", why, is_alert=True)]
+            return [HandOverEvent("clock", why, is_alert=True)]
         for row in forgotten:  # by a server that stood still for two months
             self._expire(row)
         moved = [event for crowd in due for event in self._guarded(crowd, now)]
@@ -75,25 +78,28 @@ class HandOver:
 
     # -- one crowd ---------------------------------------------------------------------------------
 
-    def _guarded(self, crowd: ServedCrowd, now: datetime) -> list[Event]:
+    def _guarded(self, crowd: ServedCrowd, now: datetime) -> list[HandOverEvent]:
         """Move one crowd; what keeps it back keeps no other."""
         name = f"{crowd.collection.name}, period {crowd.period}"
         try:
             return self._move(crowd, name, now)
         except AggregatorAway as error:
             self.states.waited(crowd.crowd_id, _day(now))
-            return [Event("crowd waits", f"{name}: {error}")]
+            return [HandOverEvent("crowd waits", f"{name}: {error}")]
         except NotTaken as error:
-            return [Event("crowd refused", f"{name}: {error}", is_alert=True)]
+            return [HandOverEvent("crowd refused", f"{name}: {error}", is_alert=True)]
         except (OSError, ShufflerError) as error:
-            return [Event("crowd waits", f"{name}: {type(error).__name__}", is_alert=True)]
+            return [HandOverEvent("crowd waits", f"{name}: {type(error).__name__}", is_alert=True)]
 
-    def _move(self, crowd: ServedCrowd, name: str, now: datetime) -> list[Event]:
+    def _move(self, crowd: ServedCrowd, name: str, now: datetime) -> list[HandOverEvent]:
         folder = self.store.folder(crowd.crowd_id)
         row = self._sealed_row(crowd)
         if now >= crowd.expires:
             self._expire(row)
-            return [Event("crowd expired", name, is_alert=True), *self._finished(crowd.crowd_id)]
+            return [
+                HandOverEvent("crowd expired", name, is_alert=True),
+                *self._finished(crowd.crowd_id),
+            ]
         if row.state is CrowdState.SEALED:
             row = self._shuffled(crowd, folder)
         if row.state is CrowdState.SHUFFLED:
@@ -102,7 +108,7 @@ class HandOver:
             self.states.end(crowd.crowd_id, CrowdState.SHUFFLED, BatchState.HANDED_OVER)
         row = self._row(crowd.crowd_id)
         outcome = row.outcome.name.lower().replace("_", " ") if row.outcome else "waiting"
-        return [Event("crowd ended", f"{name}: {outcome}"), *self._finished(crowd.crowd_id)]
+        return [HandOverEvent("crowd ended", f"{name}: {outcome}"), *self._finished(crowd.crowd_id)]
 
     def _sealed_row(self, crowd: ServedCrowd) -> CrowdRow:
         """Return the row of a crowd that takes no reports any more, begun if nobody came."""
@@ -133,7 +139,7 @@ class HandOver:
             self.states.shuffled(crowd.crowd_id, order.reports, order.covers, order.digest)
         return self._row(crowd.crowd_id)
 
-    def _finished(self, crowd_id: bytes) -> list[Event]:
+    def _finished(self, crowd_id: bytes) -> list[HandOverEvent]:
         """Erase a crowd that has ended, at once; then the aggregator gets its record."""
         try:
             self.erase(crowd_id)
@@ -141,9 +147,9 @@ class HandOver:
             if not row.recorded:
                 self.delivery.send_record(row)
         except (AggregatorAway, NotTaken) as error:
-            return [Event("record waits", str(error), is_alert=isinstance(error, NotTaken))]
+            return [HandOverEvent("record waits", str(error), is_alert=isinstance(error, NotTaken))]
         except OSError as error:
-            return [Event("erasure waits", type(error).__name__, is_alert=True)]
+            return [HandOverEvent("erasure waits", type(error).__name__, is_alert=True)]
         return []
 
     def erase(self, crowd_id: bytes) -> None:
@@ -154,7 +160,7 @@ class HandOver:
 
     # -- while the aggregator is away --------------------------------------------------------------
 
-    def _wait(self, due: list[ServedCrowd], now: datetime) -> list[Event]:
+    def _wait(self, due: list[ServedCrowd], now: datetime) -> list[HandOverEvent]:
         """Note the day; end what has waited for too long."""
         events = []
         for crowd in due:
@@ -165,7 +171,7 @@ class HandOver:
             if now >= crowd.expires and self._row(crowd.crowd_id).days_waited >= LEAST_DAYS_WAITED:
                 self._expire(row)
                 name = f"{crowd.collection.name}, period {crowd.period}"
-                events.append(Event("crowd expired", name, is_alert=True))
+                events.append(HandOverEvent("crowd expired", name, is_alert=True))
         return events
 
     def _row(self, crowd_id: bytes) -> CrowdRow:

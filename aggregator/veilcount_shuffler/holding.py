@@ -21,7 +21,7 @@ from .held_file import HeldFile
 from .served_crowds import ServedCrowd
 
 
-class Answer(StrEnum):
+class EnvelopeAnswer(StrEnum):
     """What a device learns of its envelope."""
 
     HELD = "held"
@@ -43,10 +43,10 @@ class Holding:
         self._states = store.states
         self._files: dict[bytes, HeldFile] = {}
 
-    def hold(self, envelopes: Sequence[Envelope]) -> list[Answer]:
+    def hold(self, envelopes: Sequence[Envelope]) -> list[EnvelopeAnswer]:
         """Hold a group; the answers in the order of the envelopes."""
         now = self._store.clock()
-        answers: list[Answer | None] = [None] * len(envelopes)
+        answers: list[EnvelopeAnswer | None] = [None] * len(envelopes)
         groups: dict[bytes, list[int]] = defaultdict(list)
         crowds: dict[bytes, ServedCrowd] = {}
         for place, envelope in enumerate(envelopes):
@@ -59,7 +59,7 @@ class Holding:
             answer = self._answer(crowds[crowd_id], [envelopes[place].sealed for place in places])
             for place in places:
                 answers[place] = answer
-        return [answer or Answer.UNAVAILABLE for answer in answers]
+        return [answer or EnvelopeAnswer.UNAVAILABLE for answer in answers]
 
     @property
     def crowd_ids(self) -> list[bytes]:
@@ -73,21 +73,21 @@ class Holding:
 
     def _early_answer(
         self, crowd: ServedCrowd | None, envelope: Envelope, now: datetime
-    ) -> Answer | None:
+    ) -> EnvelopeAnswer | None:
         """Return an answer for which nothing is written; None: the crowd may take the report.
 
         By our clock alone no crowd is over: a device drops a report of one that is.
         """
         if crowd is None or now < crowd.opens:
-            return Answer.UNKNOWN
+            return EnvelopeAnswer.UNKNOWN
         if len(envelope.sealed) != crowd.size:
-            return Answer.WRONG_SIZE
+            return EnvelopeAnswer.WRONG_SIZE
         if now < crowd.closes:
             return None
         is_over = (self._states.state(crowd.crowd_id) or CrowdState.OPEN) is not CrowdState.OPEN
-        return Answer.OVER if is_over else Answer.UNAVAILABLE
+        return EnvelopeAnswer.OVER if is_over else EnvelopeAnswer.UNAVAILABLE
 
-    def _answer(self, crowd: ServedCrowd, sealed: Sequence[bytes]) -> Answer:
+    def _answer(self, crowd: ServedCrowd, sealed: Sequence[bytes]) -> EnvelopeAnswer:
         try:
             return self._hold(crowd, sealed)
         except (OSError, ShufflerError) as error:  # a full disk, no witness: none counts
@@ -95,19 +95,19 @@ class Holding:
                 self._report(error)
             if file := self._files.pop(crowd.crowd_id, None):
                 file.close()
-            return Answer.UNAVAILABLE
+            return EnvelopeAnswer.UNAVAILABLE
 
-    def _hold(self, crowd: ServedCrowd, sealed: Sequence[bytes]) -> Answer:
+    def _hold(self, crowd: ServedCrowd, sealed: Sequence[bytes]) -> EnvelopeAnswer:
         if crowd.crowd_id not in self._files:
             if self._store.begin(crowd) is not CrowdState.OPEN:
-                return Answer.OVER
+                return EnvelopeAnswer.OVER
             self._store.witness.opened(crowd.crowd_id)
         folder = self._store.folder(crowd.crowd_id)
         with folder.lock(exclusive=False):
             if self._states.state(crowd.crowd_id) is not CrowdState.OPEN:
-                return Answer.OVER
+                return EnvelopeAnswer.OVER
             self._file(crowd, folder).append(sealed)
-        return Answer.HELD
+        return EnvelopeAnswer.HELD
 
     def _file(self, crowd: ServedCrowd, folder: CrowdFolder) -> HeldFile:
         file = self._files.get(crowd.crowd_id)

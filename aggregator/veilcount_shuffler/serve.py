@@ -87,6 +87,7 @@ def serve_shuffler(settings: ShufflerSettings, bind: ListenAddress, announce: An
     """Serve until SIGTERM or SIGINT; return the exit code. Nothing is handed over at the end."""
     forbid_core_dumps()
     bind.check()
+    settings.stored().require()
     store = settings.open()
     try:
         check_witness(settings.stored(), settings.hand_over(store))

@@ -46,8 +46,7 @@ def init(
 
 def load(settings: StoreSettings, files: Sequence[Path], key_file: Path, today: date) -> Loaded:
     """Add definitions and keys; nothing changes for a period that has begun."""
-    if not settings.exists:
-        raise ShufflerError(f"{settings.store}: no shuffler's store; use `init`")
+    settings.require()
     collections, keys = _checked(files, key_file)
     return _add(settings, collections, keys, today)
 

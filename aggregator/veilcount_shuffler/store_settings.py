@@ -80,6 +80,12 @@ class StoreSettings:
         """Whether the store was made."""
         return (self._folder / TARGET).exists()
 
+    def require(self) -> None:
+        """Refuse a folder that is no store."""
+        if not self.exists:
+            message = f"{self.store}: no shuffler's store; `veilcount shuffler init` makes one"
+            raise ShufflerError(message)
+
     # -- reading -----------------------------------------------------------------------------------
 
     @cached_property
@@ -117,12 +123,7 @@ class StoreSettings:
         return sorted(keys, key=lambda key: key.start, reverse=True)
 
     def _read(self, name: str) -> bytes:
-        path = self._folder / name
-        try:
-            return path.read_bytes()
-        except FileNotFoundError:
-            message = f"{self.store}: no shuffler's store; `veilcount shuffler init` makes one"
-            raise ShufflerError(message) from None
+        return (self._folder / name).read_bytes()
 
     # -- writing -----------------------------------------------------------------------------------
 

@@ -24,8 +24,8 @@ from veilcount_shuffler.crowd_store import CrowdStore
 from veilcount_shuffler.delivery import Delivery
 from veilcount_shuffler.disk import Disk
 from veilcount_shuffler.errors import AggregatorAway, NotTaken
-from veilcount_shuffler.hand_over import Event, HandOver
-from veilcount_shuffler.holding import Answer, Holding
+from veilcount_shuffler.hand_over import HandOver, HandOverEvent
+from veilcount_shuffler.holding import EnvelopeAnswer, Holding
 from veilcount_shuffler.served_crowds import ServedCrowd, ServedCrowds, crowds_of
 from veilcount_shuffler.store_settings import StoreSettings
 from veilcount_shuffler.witness import Witness
@@ -212,7 +212,7 @@ class ShufflerStore:
         key = self.settings.signing_key
         return HandOver(store, Delivery(self.aggregator, store.states, key, self.disk))
 
-    def rounds(self, number: int = 2) -> list[Event]:
+    def rounds(self, number: int = 2) -> list[HandOverEvent]:
         """Hand over what is due, a few times."""
         return [event for _ in range(number) for event in self.hand_over().round()]
 
@@ -226,10 +226,10 @@ class ShufflerStore:
             self._open.pop().close()
 
 
-def held(answers: Iterable[Answer], envelopes: Iterable[Envelope]) -> set[bytes]:
+def held(answers: Iterable[EnvelopeAnswer], envelopes: Iterable[Envelope]) -> set[bytes]:
     """Return what was acknowledged."""
     return {
         envelope.sealed
         for answer, envelope in zip(answers, envelopes, strict=True)
-        if answer is Answer.HELD
+        if answer is EnvelopeAnswer.HELD
     }

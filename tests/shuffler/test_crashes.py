@@ -16,7 +16,8 @@ import pytest
 from veilcount_shared.shuffling.batch_record import BatchState
 from veilcount_shared.shuffling.envelope import Envelope
 from veilcount_shuffler.crowd_states import CrowdState
-from veilcount_shuffler.holding import Answer, Holding
+from veilcount_shuffler.hand_over import HandOverEvent
+from veilcount_shuffler.holding import EnvelopeAnswer, Holding
 from veilcount_shuffler.served_crowds import ServedCrowd, crowds_of
 
 from .faults import Crash, CrashingDisk, FullDisk, Schedule, ScheduledDisk, schedules
@@ -63,7 +64,7 @@ class Scenario:
                 self.acknowledged |= {
                     envelope.sealed
                     for envelope, answer in zip(envelopes, answers, strict=True)
-                    if answer is Answer.HELD
+                    if answer is EnvelopeAnswer.HELD
                 }
             self.hand_over(store)
         finally:
@@ -188,13 +189,13 @@ def _crash(*_: object) -> None:
 class StaleHolding(Holding):
     """The planted fault: the state of a crowd is read before the lock, not under it."""
 
-    def _hold(self, crowd: ServedCrowd, sealed: Sequence[bytes]) -> Answer:
+    def _hold(self, crowd: ServedCrowd, sealed: Sequence[bytes]) -> EnvelopeAnswer:
         if self._store.states.state(crowd.crowd_id) is not CrowdState.OPEN:
-            return Answer.OVER
+            return EnvelopeAnswer.OVER
         folder = self._store.folder(crowd.crowd_id)
         with folder.lock(exclusive=False):
             self._file(crowd, folder).append(sealed)
-        return Answer.HELD
+        return EnvelopeAnswer.HELD
 
 
 def interleaved(
@@ -207,11 +208,12 @@ def interleaved(
     store = ShufflerStore(folder, clock, disk, covers=COVERS)
     workers, hand_over = [store.worker(kind), store.worker(kind)], store.hand_over()
     acknowledged: set[bytes] = set()
+    events: list[HandOverEvent] = []
     early, late = HandClock(clock.now), HandClock(store.crowd.leaves + timedelta(minutes=1))
 
     def hold(worker: Holding, envelopes: list[Envelope]) -> None:
         for envelope in envelopes:
-            if worker.hold([envelope]) == [Answer.HELD]:
+            if worker.hold([envelope]) == [EnvelopeAnswer.HELD]:
                 acknowledged.add(envelope.sealed)
 
     for worker in workers:  # their clock is behind: the lock alone keeps them out
@@ -223,7 +225,7 @@ def interleaved(
         [
             partial(hold, workers[0], large[110:112]),
             partial(hold, workers[1], large[111:113]),
-            lambda: hand_over.round() and None,
+            lambda: events.extend(hand_over.round()),
         ]
     )
     store.close()
@@ -282,9 +284,9 @@ def test_a_full_disk_acknowledges_nothing(tmp_path: Path, large: list[Envelope])
     worker = store.worker()
     groups = [large[start : start + 10] for start in range(0, 130, 10)]
     answers = [worker.hold(group)[0] for group in groups]
-    assert {Answer.HELD, Answer.UNAVAILABLE} == set(answers)
+    assert {EnvelopeAnswer.HELD, EnvelopeAnswer.UNAVAILABLE} == set(answers)
     disk.left = 1 << 30
-    assert all(worker.hold(group)[0] is Answer.HELD for group in groups[3:])
+    assert all(worker.hold(group)[0] is EnvelopeAnswer.HELD for group in groups[3:])
     store.leave()
     store.rounds()
     store.close()

@@ -13,7 +13,7 @@ from veilcount_shared.shuffling.batch_record import BatchState
 from veilcount_shared.shuffling.part import PART_REPORTS, BatchPart
 from veilcount_shuffler.crowd_states import CrowdState
 from veilcount_shuffler.errors import ShufflerError
-from veilcount_shuffler.holding import Answer
+from veilcount_shuffler.holding import EnvelopeAnswer
 from veilcount_shuffler.restored_store import check_witness
 
 from .parties import CheckingAggregator, HandClock, ShufflerStore, held, messages
@@ -105,7 +105,7 @@ def test_a_retry_counts_once(store: ShufflerStore) -> None:
     envelopes = messages(store.crowd, 120)
     first, second = store.worker(), store.worker()
     first.hold(envelopes)
-    assert second.hold(envelopes[:50]) == [Answer.HELD] * 50
+    assert second.hold(envelopes[:50]) == [EnvelopeAnswer.HELD] * 50
     store.leave()
     store.rounds()
 
@@ -118,14 +118,14 @@ def test_a_late_report_learns_that_its_crowd_is_over(
     """By our clock alone none is over: until the crowd is sealed the device keeps its report."""
     worker, (late, early) = store.worker(), messages(store.crowd, 2)
     clock.now = store.crowd.opens - timedelta(seconds=1)
-    assert worker.hold([early]) == [Answer.UNKNOWN]
+    assert worker.hold([early]) == [EnvelopeAnswer.UNKNOWN]
     assert not list(store.settings.crowds.glob("*/*"))
     clock.now = store.crowd.closes
-    assert worker.hold([late]) == [Answer.UNAVAILABLE]
+    assert worker.hold([late]) == [EnvelopeAnswer.UNAVAILABLE]
     store.leave()
     store.rounds()
 
-    assert worker.hold([late]) == [Answer.OVER]
+    assert worker.hold([late]) == [EnvelopeAnswer.OVER]
 
 
 def test_an_unknown_crowd_makes_no_file(store: ShufflerStore) -> None:
@@ -135,7 +135,11 @@ def test_an_unknown_crowd_makes_no_file(store: ShufflerStore) -> None:
     moved = type(envelope)(envelope.crowd_id, envelope.period + 1, envelope.sealed)
     short = type(envelope)(envelope.crowd_id, envelope.period, envelope.sealed[:-1])
 
-    assert worker.hold([other, moved, short]) == [Answer.UNKNOWN, Answer.UNKNOWN, Answer.WRONG_SIZE]
+    assert worker.hold([other, moved, short]) == [
+        EnvelopeAnswer.UNKNOWN,
+        EnvelopeAnswer.UNKNOWN,
+        EnvelopeAnswer.WRONG_SIZE,
+    ]
     assert not list(store.settings.crowds.glob("*/*"))
 
 
@@ -159,7 +163,7 @@ def test_parts_hold_the_batch(store: ShufflerStore) -> None:
     number = 2 * PART_REPORTS
     store.worker().hold(messages(store.crowd, number))
     store.leave()
-    lost = []
+    lost: list[bytes] = []
 
     def take(raw: bytes) -> list[int]:
         missing = CheckingAggregator.take_part(store.aggregator, raw)

@@ -160,7 +160,7 @@ def serve(
 def status(store: Path, *, as_json: bool) -> None:
     """Show which crowds are open, have left or wait."""
     settings = StoreSettings(store, Disk())
-    settings.gateway_keys()  # the folder is a shuffler's, or the command says so
+    settings.require()
     with closing(CrowdStates(settings.crowds, Disk())) as states:
         rows = [asdict(row) for row in crowd_statuses(settings, states, options.now())]
     shown = [
@@ -176,7 +176,9 @@ def status(store: Path, *, as_json: bool) -> None:
 @click.pass_context
 def doctor(context: click.Context, /, *, store: Path, witness: Path | None, as_json: bool) -> None:
     """Examine the store, its witness, its covers and the aggregator; change nothing."""
-    findings = list(examine_shuffler(ShufflerSettings(store, witness), options.now()))
+    settings = ShufflerSettings(store, witness)
+    settings.stored().require()
+    findings = list(examine_shuffler(settings, options.now()))
     state = worst(findings)
     if as_json:
         rows = [asdict(finding) for finding in findings]
