@@ -39,7 +39,8 @@ class CrowdFolder:
 
     def lock(self, *, exclusive: bool) -> AbstractContextManager[None]:
         """Have the crowd's lock: who holds reports shares it, who seals has it alone."""
-        self._disk.make_folder(self.path)
+        if exclusive:  # else it is there, or the crowd was erased
+            self._disk.make_folder(self.path)
         return self._disk.lock(self.path / LOCK, exclusive=exclusive)
 
     def erase(self) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from http import HTTPStatus
 
 from veilcount_shared.shuffling.batch_record import BatchState
 
@@ -69,8 +70,6 @@ class HandOver:
         if apart > MOST_APART:
             why = f"our clock and the aggregator's are {apart.total_seconds() / 3600:.1f} h apart"
             return [HandOverEvent("clock", why, is_alert=True)]
-        for row in forgotten:  # by a server that stood still for two months
-            self._expire(row)
         moved = [event for crowd in due for event in self._guarded(crowd, now)]
         return moved + [
             event for row in [*ended, *forgotten] for event in self._finished(row.crowd_id)
@@ -140,14 +139,23 @@ class HandOver:
         return self._row(crowd.crowd_id)
 
     def _finished(self, crowd_id: bytes) -> list[HandOverEvent]:
-        """Erase a crowd that has ended, at once; then the aggregator gets its record."""
+        """Erase a crowd that has ended, at once; then the aggregator gets its record.
+
+        One that has not ended was forgotten by a server that stood still for two months.
+        """
         try:
+            if self._row(crowd_id).outcome is None:
+                self.end(crowd_id, BatchState.EXPIRED)
             self.erase(crowd_id)
             row = self._row(crowd_id)
             if not row.recorded:
                 self.delivery.send_record(row)
-        except (AggregatorAway, NotTaken) as error:
-            return [HandOverEvent("record waits", str(error), is_alert=isinstance(error, NotTaken))]
+        except NotTaken as error:
+            if error.status == HTTPStatus.CONFLICT:  # it has another one, and keeps to it
+                self.states.recorded(crowd_id)
+            return [HandOverEvent("record refused", str(error), is_alert=True)]
+        except AggregatorAway as error:
+            return [HandOverEvent("record waits", str(error))]
         except OSError as error:
             return [HandOverEvent("erasure waits", type(error).__name__, is_alert=True)]
         return []

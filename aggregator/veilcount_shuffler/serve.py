@@ -14,7 +14,6 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -60,6 +59,11 @@ class ShufflerSettings:
     rate: int = RATE
     workers: int = 1
     development: timedelta | None = None  # instead of the grace; never with persons' reports
+
+    @property
+    def round_seconds(self) -> float:
+        """How long it is from one round to the next."""
+        return DEVELOPMENT_SECONDS if self.development else ROUND_SECONDS
 
     def stored(self) -> StoreSettings:
         """Return what was loaded into the store."""
@@ -154,28 +158,27 @@ def _watch(holding: Holding, states: CrowdStates, limit: DiskLimit, faults: Faul
 def _keep_handing_over(settings: ShufflerSettings, ends: threading.Event) -> None:
     """Have a process that hands over, and another one after each crowd."""
     context = multiprocessing.get_context("spawn")
+    delay = 0.0
     while not ends.is_set():
-        process = context.Process(target=hand_over_process, args=(settings,), daemon=True)
+        process = context.Process(target=hand_over_process, args=(settings, delay), daemon=True)
         process.start()
         while process.is_alive() and not ends.wait(WATCH_SECONDS / 4):
             pass
         process.terminate()
         process.join()
-        ends.wait(WATCH_SECONDS if process.exitcode else 0)
+        delay = settings.round_seconds
 
 
-def hand_over_process(
-    settings: ShufflerSettings, sleep: Callable[[float], None] = time.sleep
-) -> None:
-    """Run rounds, until one has moved a crowd."""
+def hand_over_process(settings: ShufflerSettings, delay: float) -> None:
+    """Run rounds after a delay, until one has moved a crowd: then nothing of it stays in memory."""
     forbid_core_dumps()
     enter_worker()
     configure_logging(sys.stderr)
+    time.sleep(delay)
     faults = FaultLog()
     hand_over = settings.hand_over(settings.open())
     while not _round(hand_over, faults):
-        sleep(DEVELOPMENT_SECONDS if settings.development else ROUND_SECONDS)
-    sleep(DEVELOPMENT_SECONDS if settings.development else ROUND_SECONDS)
+        time.sleep(settings.round_seconds)
 
 
 def _round(hand_over: HandOver, faults: FaultLog) -> bool:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from veilcount_shared.shuffling.batch_record import BatchState
+
 from .crowd_states import CrowdRow, CrowdStates
 from .served_crowds import ServedCrowd, crowds_of
 from .store_settings import StoreSettings
@@ -46,6 +48,6 @@ def _status(crowd: ServedCrowd, row: CrowdRow | None) -> CrowdStatus:
         crowd.period,
         state,
         crowd.leaves.date().isoformat(),
-        row.reports or None if row else None,
+        row.reports if row is not None and row.outcome is BatchState.HANDED_OVER else None,
         row.days_waited if row else 0,
     )

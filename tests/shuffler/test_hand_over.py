@@ -12,7 +12,7 @@ import pytest
 from veilcount_shared.shuffling.batch_record import BatchState
 from veilcount_shared.shuffling.part import PART_REPORTS, BatchPart
 from veilcount_shuffler.crowd_states import CrowdState
-from veilcount_shuffler.errors import ShufflerError
+from veilcount_shuffler.errors import NotTaken, ShufflerError
 from veilcount_shuffler.holding import EnvelopeAnswer
 from veilcount_shuffler.restored_store import check_witness
 
@@ -249,6 +249,40 @@ def test_a_clock_that_jumps_while_the_aggregator_is_away_erases_nothing(
     store.rounds(5)
 
     assert list(store.settings.crowds.glob("*/held.*"))
+
+
+def test_a_server_that_stood_still_for_months_hands_nothing_over(
+    store: ShufflerStore, clock: HandClock
+) -> None:
+    store.worker().hold(messages(store.crowd, 150))
+    clock.now = store.crowd.closes + timedelta(days=90)
+    store.rounds()
+    states = {record.crowd_id: record.state for record in store.aggregator.records}
+
+    assert not store.aggregator.heads
+    assert states[store.crowd.crowd_id] is BatchState.EXPIRED
+    assert not list(store.settings.crowds.glob("*/*"))
+
+
+def test_a_batch_that_is_refused_waits_and_is_said(store: ShufflerStore, clock: HandClock) -> None:
+    """As a second batch of a crowd: an alert at every round, and no further part leaves."""
+    store.worker().hold(messages(store.crowd, 150))
+    store.leave()
+    refused: list[bytes] = []
+
+    def take(raw: bytes) -> list[int]:
+        refused.append(raw)
+        raise NotTaken(409, "second-batch")
+
+    store.aggregator.take_part = take  # type: ignore[method-assign]
+    (event,) = store.rounds(1)
+    assert (event.what, event.is_alert) == ("crowd refused", True)
+    assert "second-batch" in event.reason
+    assert len(refused) == 1
+    clock.now = store.crowd.expires
+    store.rounds()
+
+    assert BatchState.EXPIRED in store.aggregator.states()
 
 
 # -- backups ---------------------------------------------------------------------------------------
