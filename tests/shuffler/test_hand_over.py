@@ -264,7 +264,9 @@ def test_a_server_that_stood_still_for_months_hands_nothing_over(
     assert not list(store.settings.crowds.glob("*/*"))
 
 
-def test_a_batch_that_is_refused_waits_and_is_said(store: ShufflerStore, clock: HandClock) -> None:
+def test_a_batch_that_is_refused_waits_with_an_alert(
+    store: ShufflerStore, clock: HandClock
+) -> None:
     """As a second batch of a crowd: an alert at every round, and no further part leaves."""
     store.worker().hold(messages(store.crowd, 150))
     store.leave()
