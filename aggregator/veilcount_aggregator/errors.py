@@ -14,6 +14,9 @@ VeilcountError
   x SigningFault             a signature that does not verify: it never leaves
   x NumbersInvalid           a file of issued numbers that does not verify: which line, and why
   x OverCap                  an account asks for more tokens than a person may have
+  x SecondBatch              another batch where there is one
+  x BatchTooEarly            a batch that devices may still add to
+  x BatchTooLate             a batch of a period of which none is taken any more
   + ReleaseRefused           a release that cannot be made now
     x PeriodStillOpen        a requested period is still open
     x InsufficientBudget     the period's budget does not pay for it
@@ -140,3 +143,21 @@ class ReleasesWaiting(ReleaseRefused):
 
 class JournalMissing(ReleaseRefused):
     """There is no journal to remember what is spent."""
+
+
+class SecondBatch(VeilcountError):
+    """Another batch was handed over where there is one: who has both sees what is in both."""
+
+    def __init__(self, batch_key: bytes, period: int) -> None:
+        super().__init__(
+            f"there is a batch of {batch_key.hex()} in period {period}, under another id: a"
+            " shuffler was restored from a backup, or two were started"
+        )
+
+
+class BatchTooEarly(VeilcountError):
+    """The grace of the period has not ended by this clock."""
+
+
+class BatchTooLate(VeilcountError):
+    """Batches of the period are taken no more."""

@@ -8,29 +8,46 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 
-from veilcount_analysis.series.series import utc_day
+from veilcount_analysis.series.series import Series, utc_day
 from veilcount_serving.errors import Overloaded
 from veilcount_shared import Collection
+from veilcount_shared.errors import WireError
+from veilcount_shared.shuffling.batch_record import BatchRecord
+from veilcount_shared.shuffling.part import BatchPart
 from veilcount_shared.verdict import Verdict
 
-from .errors import ClockUntrusted, StoreError, StoreUnavailable
+from .errors import (
+    BatchTooEarly,
+    BatchTooLate,
+    ClockUntrusted,
+    SecondBatch,
+    StoreError,
+    StoreUnavailable,
+)
 from .intake.decode import DecodedBody, DecodedGroup, decode_group
 from .intake.group_intake import IntakeRequest
 from .intake.pipeline import IntakeDays, IntakeFailed, IntakePipeline, Outcome
 from .intake.pseudonym_limit import ANY, PseudonymLimit, RequestOrigin, limit_secret_reader
 from .intake.service_counters import ServiceCounters
+from .intake.shuffled_batches.batch_checks import BatchOrigin, find_origin, require_signature
+from .intake.shuffled_batches.batch_counts import BATCH, UNFINISHED, UNREADABLE, refused_as
+from .intake.shuffled_batches.batch_intake import BatchIntake, TakenPart
+from .intake.shuffled_batches.expiry import close_batches
+from .intake.shuffled_batches.opening import OpenPart
+from .intake.shuffled_batches.record_store import keep_record
 from .intake.store_writer import StoreWriter
 from .queries import Snapshot
 from .records.cache import CatalogCache, CatalogSnapshot
 from .records.counter_admission import require_memory
 from .records.definitions import DefinitionSource, add_definitions, read_source
 from .records.key_uses import KeyUses
+from .records.shuffler_keys import load_shuffler_keys
 from .releases.curator import Curator
 from .releases.privacy_filter import PrivacyFilter
 from .releases.release_journal import ReleaseJournal
 from .releases.store_confirmation import SETTLING_SECONDS
 from .settings import Settings
-from .store import VERDICTS, Store, open_store, store_file
+from .store import VERDICTS, ServiceCounter, Store, open_store, store_file
 from .store.retention.clock_guard import Clock, ClockGuard
 from .store.retention.retention_guard import DROPPED, RetentionGuard, delete_rows
 
@@ -170,6 +187,41 @@ class Aggregator:
             groups, loaded_series, IntakeDays(day, self.retention.sure(day))
         )
 
+    def take_part(self, part: BatchPart, open_part: OpenPart) -> TakenPart:
+        """Take a part of a shuffler's batch, or refuse it; what is returned is durable."""
+        now = self.instant()
+        origin = self._signed_by_shuffler(part.head.crowd_id, part.head.period, part)
+        fingerprint = origin.series.fingerprint
+        try:
+            taken = BatchIntake(self.store, open_part).take(part, origin, now)
+        except (SecondBatch, BatchTooEarly, BatchTooLate, WireError) as error:
+            self.service_counters.count(ServiceCounter(BATCH, fingerprint, -1, refused_as(error)))
+            raise
+        unreadable = taken.totals.unreadable if taken.is_new else 0
+        self.service_counters.count(ServiceCounter(BATCH, fingerprint, -1, UNREADABLE), unreadable)
+        return taken
+
+    def take_batch_record(self, record: BatchRecord) -> None:
+        """Keep a shuffler's signed record of what became of a batch."""
+        origin = self._signed_by_shuffler(record.crowd_id, record.period, record)
+        keep_record(self.store, origin.series, record)
+
+    def _signed_by_shuffler(
+        self, key: bytes, period: int, document: BatchPart | BatchRecord
+    ) -> BatchOrigin:
+        """Return what a shuffler's document is of, or refuse one that it did not sign."""
+        loaded = self.known()
+        try:
+            origin = find_origin(
+                loaded.catalog.series.values(), loaded.gateway_secrets, key, period
+            )
+            trusted = load_shuffler_keys(self.store)
+            require_signature(trusted, origin, document.signed(), document.signature)
+        except WireError as error:
+            self.service_counters.count(ServiceCounter(BATCH, "", -1, refused_as(error)))
+            raise
+        return origin
+
     def instant(self) -> datetime:
         """Return the time for a decision that cannot be undone; raise if the clock is in doubt."""
         self.guard.refuse_if_doubted()
@@ -184,10 +236,16 @@ class Aggregator:
 
     def drop_expired(self) -> int:
         """Drop expired epochs, if the clock is trusted; return how many were dropped."""
-        dropped = self.retention.run(self.known().catalog.series.values())
+        all_series = self.known().catalog.series.values()
+        dropped = self.retention.run(all_series)
         if dropped:
             self.service_counters.count(DROPPED, dropped)
+        self._close_batches([series for series in all_series if series.collection.batch])
         return dropped
+
+    def _close_batches(self, all_series: Sequence[Series]) -> None:
+        if all_series and (unfinished := close_batches(self.store, all_series, self.instant())):
+            self.service_counters.count(ServiceCounter(BATCH, "", -1, UNFINISHED), unfinished)
 
     def delete_rows(self) -> bool:
         """Delete some rows of final drops, by whichever process; return whether more are left."""

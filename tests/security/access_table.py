@@ -58,6 +58,9 @@ ADMINS = """
     POST    /v1/keys   /v1/collections  /v1/collections/<name>/close
     DELETE  /v1/keys/<identity>
 """
+SHUFFLERS = """
+    POST    /v1/batches   /v1/batch-records
+"""
 ANYONE = "GET  /healthz  /readyz  /openapi.json  /docs  /assets/<digest>/<name>  /login  /enter"
 GATEWAY = "GET  /v1/ohttp-keys  POST  /v1/ohttp"
 ANALYSTS_PAGES = """
@@ -78,6 +81,7 @@ DECIDED = (
     *_rules(Kind.DEVICE, Role.DEVICE, DEVICES),
     *_rules(Kind.KEY, Role.ANALYST, ANALYSTS),
     *_rules(Kind.KEY, Role.ADMIN, ADMINS),
+    *_rules(Kind.KEY, Role.SHUFFLER, SHUFFLERS),
     *_rules(Kind.OPEN, None, ANYONE),
     *_rules(Kind.OPEN, None, GATEWAY),
     *_rules(Kind.FORM, None, "POST  /login  /enter  /logout"),

@@ -287,7 +287,9 @@ def check_reports(series: Series, columns: ReportColumns) -> Codes:
     sound = (columns.periods < collection.periods) & (columns.segments < collection.cells)
     granted = (columns.slots >= first) & (columns.slots < first + size)
     messages = valid_messages(collection, columns.messages)
-    if bool(columns.tokens.shape[1]) != series.has_tokens:
+    # What travels by shuffler is counted there alone: by two routes a report would count twice.
+    by_shuffler = collection.batch is not None
+    if bool(columns.tokens.shape[1]) != series.has_tokens or by_shuffler:
         messages = np.zeros_like(messages)
     codes = np.full(len(columns), COUNTED)
     if (sound & granted & messages).all():  # nearly always

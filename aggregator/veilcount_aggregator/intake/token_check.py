@@ -32,16 +32,17 @@ def reject_invalid_tokens(
     """Change the code of each sound report of these periods whose token is not valid."""
     open_ = (columns.periods >= periods.start) & (columns.periods < periods.stop)
     for place in np.flatnonzero((codes == COUNTED) & open_).tolist():
-        if not _is_valid(series, columns, place):
+        period, pseudonym = int(columns.periods[place]), columns.pseudonyms[place].tobytes()
+        if not is_valid_token(series, period, pseudonym, columns.tokens[place].tobytes()):
             codes[place] = CODES[Verdict.MALFORMED]
 
 
-def _is_valid(series: Series, columns: ReportColumns, place: int) -> bool:
-    period, pseudonym = int(columns.periods[place]), columns.pseudonyms[place].tobytes()
+def is_valid_token(series: Series, period: int, pseudonym: bytes, token: bytes) -> bool:
+    """Whether the key of a period has signed a pseudonym."""
     message = signed_message(series.fingerprint, period, pseudonym)
     key = _public_key(series.token_keys[period])
     try:
-        key.verify(columns.tokens[place].tobytes(), message, _PADDING, SHA384())
+        key.verify(token, message, _PADDING, SHA384())
     except InvalidSignature:
         return False
     return True

@@ -17,6 +17,7 @@ from veilcount_analysis.series.series import Series
 from veilcount_analysis.text.result_pages import SELECTIONS
 from veilcount_shared.schedule import period_end
 
+from ..intake.shuffled_batches.batch_states import covers_of_periods
 from ..store import Cell
 from .candidates import StoredSearches
 from .estimate_results import UncountedReports, series_result
@@ -92,7 +93,8 @@ class StoreSource:
         if key in self.tallies:
             return self.tallies[key]
         query = [Cell(period, cell) for period in periods for cell in cells]
-        tally = Tally(self.snapshot.store.counters(self.series, query))
+        covers = covers_of_periods(self.snapshot.store, self.series, periods)
+        tally = Tally(self.snapshot.store.counters(self.series, query), covers)
         if not self.tallies or len(tally.counters) <= SMALL:
             self.tallies[key] = tally
         return tally

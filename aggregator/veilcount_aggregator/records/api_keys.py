@@ -32,6 +32,7 @@ class Role(StrEnum):
     DEVICE = "device"
     ANALYST = "analyst"
     ADMIN = "admin"
+    SHUFFLER = "shuffler"
 
     def opens(self, required: Role) -> bool:
         """Whether a key of this role may use an endpoint that requires a role."""

@@ -15,6 +15,7 @@ from datetime import datetime
 from io import StringIO
 from pathlib import Path
 
+from veilcount_analysis.privacy.shuffled import require_covers
 from veilcount_analysis.series.series import Series, utc_day
 from veilcount_serving.errors import system_reason
 from veilcount_shared import Collection, parse_collections
@@ -240,6 +241,8 @@ def add_definitions(
     fit `counter_limit` bytes, or the engine's own limit where none is given.
     """
     supplied = source.series()
+    for one_series in supplied:
+        require_covers(one_series.collection)
     read = read or CatalogReader(store).read
 
     def decide() -> tuple[list[Record], list[Collection]]:

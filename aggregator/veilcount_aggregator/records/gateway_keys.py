@@ -10,12 +10,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime
+from datetime import date, datetime, timedelta
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from veilcount_serving.errors import SettingsError
 from veilcount_shared.oblivious_http.key_config import KeyConfig
+from veilcount_shared.oblivious_http.key_file import encode_key_file
+from veilcount_shared.shuffling.times import KEY_AHEAD
 
 from ..store import Record, RecordStore
 from ..store.records import update_records
@@ -33,6 +35,7 @@ class GatewayKey:
     key_id: int
     private: str  # in hexadecimal; empty once it is retired
     created: str
+    start: str  # the first day of the periods that it is for, where reports travel by shuffler
 
     @property
     def secret(self) -> X25519PrivateKey:
@@ -59,8 +62,16 @@ def gateway_secrets(records: Mapping[str, bytes]) -> dict[int, X25519PrivateKey]
     return {key.key_id: key.secret for key in _parse(records) if key.private}
 
 
-def create_gateway_key(store: RecordStore, now: datetime) -> GatewayKey:
+def key_file(keys: Sequence[GatewayKey]) -> str:
+    """Return the file of these keys, which is shipped with an app and given to shufflers."""
+    return encode_key_file([(date.fromisoformat(key.start), key.config.encode()) for key in keys])
+
+
+def create_gateway_key(store: RecordStore, now: datetime, start: date | None = None) -> GatewayKey:
     """Make a key; the id is one that no key had for as long as possible.
+
+    Without `start` the first key is for periods from today on, another one from 90 days on: until
+    then apps that have it alone would be apart from all others.
 
     Were it that of a retired key, requests of devices that still have that one would not decrypt,
     and nothing would tell the device why.
@@ -77,7 +88,8 @@ def create_gateway_key(store: RecordStore, now: datetime) -> GatewayKey:
         valid = {key.key_id for key in keys}
         following = ((newest + step) % IDS for step in range(1, IDS))
         key_id = next(candidate for candidate in following if candidate not in valid)
-        key = GatewayKey(key_id, private, now.isoformat())
+        first = start or now.date() + (KEY_AHEAD if keys else timedelta(0))
+        key = GatewayKey(key_id, private, now.isoformat(), first.isoformat())
         act = audit_record(store, now, "cli", "relay-keys create", str(key.key_id))
         return [key.record(), act], key
 

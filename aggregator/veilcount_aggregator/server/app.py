@@ -21,6 +21,7 @@ from veilcount_shared.problem_details import Problem
 from ..errors import StoreError
 from ..intake.group_intake import Deliver, GroupIntake, Process, settle_all
 from ..intake.live_reports import LiveReports
+from ..intake.shuffled_batches.opening import open_part
 from ..service import Aggregator
 from ..store.store_probe import StoreProbe
 from ..web.api.auth import Authenticator
@@ -42,6 +43,7 @@ from ..web.dashboard import Dashboard
 from .analysis_pool.client import PooledComputations
 from .analysis_pool.messages import POOLED
 from .analysis_pool.supervisor import AnalysisPool
+from .opening_process import OpeningProcess
 
 MAX_BODY = 32 << 20  # a definitions file with a million values; the reports endpoint has its own
 OTHER = "other"
@@ -95,7 +97,15 @@ def assemble(
     faults = faults or FaultLog(seconds)
     gate = _computations(aggregator, metrics, pool)
     probe = StoreProbe(aggregator.store)
-    api = Api(aggregator, intake, authenticator, gate, probe, pool.is_up if pool else None)
+    api = Api(
+        aggregator,
+        intake,
+        authenticator,
+        gate,
+        probe,
+        pool.is_up if pool else None,
+        open_part=OpeningProcess() if pool else open_part,
+    )
     for blueprint in blueprints(api):
         app.register_blueprint(blueprint)
     pages = Dashboard(aggregator, authenticator, seconds, gate, live)

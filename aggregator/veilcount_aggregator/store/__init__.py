@@ -7,6 +7,8 @@ from .health import DurabilityState as DurabilityState
 from .health import ShardHealth as ShardHealth
 from .health import StoreHealth as StoreHealth
 from .health import Weakness as Weakness
+from .interface import BatchChange as BatchChange
+from .interface import BatchStore as BatchStore
 from .interface import Cell as Cell
 from .interface import HealthStore as HealthStore
 from .interface import IntakeStore as IntakeStore
@@ -26,8 +28,10 @@ from .series_reports import ROW_BYTES as ROW_BYTES
 from .series_reports import UNDECIDED as UNDECIDED
 from .series_reports import VERDICT as VERDICT
 from .series_reports import VERDICTS as VERDICTS
+from .series_reports import Bytes as Bytes
 from .series_reports import Codes as Codes
 from .series_reports import Counters as Counters
+from .series_reports import Flags as Flags
 from .series_reports import Quota as Quota
 from .series_reports import SeriesReports as SeriesReports
 from .series_reports import ServiceCounter as ServiceCounter

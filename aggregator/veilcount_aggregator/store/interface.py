@@ -1,6 +1,6 @@
 """The interface of a store: one contract for all engines, tested by one battery.
 
-It is five protocols, and `Store` is all of them: whoever needs a part takes that part alone.
+It is six protocols, and `Store` is all of them: whoever needs a part takes that part alone.
 
 **Exactly once.** A report spends one slot of one row; the row's bitmap says whether the slot was
 spent. `commit` judges and writes a whole group in one durable transaction: each report gets the
@@ -45,7 +45,15 @@ from typing import NamedTuple, Protocol
 from veilcount_analysis.series.series import Series
 
 from .health import Durability, ShardHealth, StoreHealth
-from .series_reports import Codes, Counters, SeriesReports, ServiceCounter, ServiceCounts
+from .series_reports import (
+    Bytes,
+    Codes,
+    Counters,
+    Flags,
+    SeriesReports,
+    ServiceCounter,
+    ServiceCounts,
+)
 
 
 class Cell(NamedTuple):
@@ -56,6 +64,21 @@ class Cell(NamedTuple):
 
 
 Records = Mapping[str, bytes]
+
+
+class BatchChange(NamedTuple):
+    """What one commit does to a batch of a shuffler: its entry, spent tokens and the tally.
+
+    The tally is that of the period and segment 0.
+    """
+
+    key: str
+    expected: bytes | None  # the entry as it was read; None: there is none
+    entry: bytes | None  # from now on; None: none
+    period: int
+    spent: Bytes  # (n, 12): rows of tokens, of which none was spent when they were read
+    reports: int = 0
+    counters: Counters | None = None  # what the tally grows by
 
 
 class Record(NamedTuple):
@@ -148,6 +171,33 @@ class TallyReader(Protocol):
 
         Definitions are admitted by it when they are pushed; a commit asks nothing.
         """
+
+
+class BatchStore(Protocol):
+    """Keeps what has come of the batches of shufflers: an entry for each batch, and no row.
+
+    Only tokens have rows, in a ledger of their own: whether one of a period was spent. What an
+    entry says is up to its writer; it is a few numbers and, until the batch is complete, counters.
+    """
+
+    def batches(self, series: Series) -> Records:
+        """Return the entries of all batches of a series, by their keys."""
+
+    def batch(self, series: Series, key: str) -> bytes | None:
+        """Return the entry of one batch; None: there is none."""
+
+    def spent_tokens(self, series: Series, period: int, rows: Bytes) -> Flags:
+        """Return which of these tokens of a period were spent."""
+
+    def change_batch(self, series: Series, change: BatchChange) -> bool:
+        """Make a change in one durable commit; return whether it was made.
+
+        Nothing is written unless the entry is as expected and all rows are unspent. Whoever repeats
+        a change whose reply was lost reads first: the entry says that it was made.
+        """
+
+    def forget_tokens(self, series: Series, period: int) -> None:
+        """Delete the spent tokens of a period, of which no batch is taken any more."""
 
 
 class RecordStore(Protocol):
@@ -248,7 +298,9 @@ class HealthStore(Protocol):
         """
 
 
-class Store(IntakeStore, TallyReader, RecordStore, TransferStore, HealthStore, Protocol):
+class Store(
+    IntakeStore, TallyReader, BatchStore, RecordStore, TransferStore, HealthStore, Protocol
+):
     """A store of one deployment. Its methods may be called by any thread of any process."""
 
     def close(self) -> None:

@@ -21,6 +21,7 @@ Bytes = NDArray[np.uint8]
 Numbers = NDArray[np.int64]
 Codes = NDArray[np.uint8]
 Counters = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 #: verdicts by their code; the last is `HOURLY_FULL`
 VERDICTS = (*Verdict, Verdict.FULL)

@@ -9,6 +9,8 @@
 | spent_rows      | fingerprint/epoch            | how many rows have spent 1, 2, .. slots    |
 | tally           | fingerprint/period/segment   | n, then the counters                       |
 | rows            | fingerprint/epoch/width/byte | each row's 12 bytes and bitmap, ascending  |
+| batch           | fingerprint/key of the batch | its entry                                  |
+| tokens          | fingerprint/period/byte      | each spent row's 12 bytes, ascending       |
 
 `byte` is the rows' first, as two hex digits; a bitmap has `width` bytes, slot 0 in the lowest bit
 of the first. Numbers in bodies are 64-bit, little-endian; in keys decimal. Zeros at the end of a
@@ -19,6 +21,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
+from itertools import groupby
 from typing import IO
 
 import msgspec
@@ -26,9 +29,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .interface import Cell, Record, TransferPiece
-from .series_reports import Counters
+from .series_reports import ROW_BYTES, Counters
 
-KINDS = ("record", "dropped", "new_rows", "service_counter", "spent_rows", "tally", "rows")
+KINDS = (
+    *("record", "dropped", "new_rows", "service_counter", "spent_rows", "tally", "rows"),
+    *("batch", "tokens"),
+)
 
 
 def encode_numbers(values: Iterable[int] | NDArray[np.int64]) -> bytes:
@@ -63,6 +69,24 @@ def tally_piece(reports: int, counters: Counters, fingerprint: str, cell: Cell) 
     """Return the piece of a tally."""
     numbers = trim_zeros(np.concatenate([[reports], counters]))
     return numbers_piece("tally", numbers, fingerprint, *cell)
+
+
+def batch_piece(fingerprint: str, key: str, entry: bytes) -> TransferPiece:
+    """Return the piece of a batch's entry."""
+    return TransferPiece("batch", join_key(fingerprint, key), entry)
+
+
+def token_pieces(fingerprint: str, period: int, rows: Iterable[bytes]) -> Iterator[TransferPiece]:
+    """Return the pieces of a period's spent tokens."""
+    for first, group in groupby(sorted(rows), lambda row: row[0]):
+        yield TransferPiece(
+            "tokens", join_key(fingerprint, period, f"{first:02x}"), b"".join(group)
+        )
+
+
+def token_rows(body: bytes) -> list[bytes]:
+    """Return the rows of such a piece."""
+    return [body[at : at + ROW_BYTES] for at in range(0, len(body), ROW_BYTES)]
 
 
 def parse_record(piece: TransferPiece) -> Record:

@@ -20,6 +20,8 @@ from pathlib import Path
 from threading import Timer
 from unittest.mock import patch
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
 from veilcount_aggregator.records.api_keys import Role, create_key
 from veilcount_aggregator.records.clock_confirmation import confirm_day
 from veilcount_aggregator.releases.store_confirmation import RegisteredJournal
@@ -37,7 +39,10 @@ from veilcount_issuer.issuance_metrics import IssuanceMetrics
 from veilcount_shared.oblivious_http.encapsulation import REQUEST_TYPE, seal_request
 from veilcount_shared.oblivious_http.key_config import KEY_PROBLEM, KeyConfig
 from veilcount_shared.report import Batch
+from veilcount_shared.shuffling import part
 
+from ...aggregator.intake.shuffled_batches.batch_fixtures import AFTER_GRACE, TestShuffler
+from ...aggregator.intake.shuffled_batches.batch_fixtures import FILE as BATCHES
 from ...aggregator.web.api.deployment_fixtures import Deployment
 from ...redis_cluster import RedisCluster
 from ..server import Server, wait_until
@@ -262,6 +267,39 @@ def gateway_key(made: Deployment) -> None:
     """A device encrypts to a key that was retired."""
     sealed, _ = seal_request(KeyConfig(7, bytes([9]) + bytes(31)), b"sealed")
     assert made.ask("POST", "/v1/ohttp", sealed, kind=REQUEST_TYPE).json["type"] == KEY_PROBLEM
+
+
+@acted("SecondBatch", twice=True)
+def second_batch(made: Deployment) -> None:
+    """A shuffler that was restored hands over what it has handed over before."""
+    shuffler = _shuffler(made)
+    reports = [shuffler.seal(0), shuffler.seal(1)]
+    (first,), (second,) = (
+        shuffler.batch(reports, batch_id=bytes([number]) * 16) for number in (1, 2)
+    )
+    assert [shuffler.send(part).status for part in (first, second)] == [200, 409]
+
+
+@state("BatchIncomplete")
+def batch_incomplete(folder: Path) -> Timeline:
+    """The second of two parts does not come."""
+    with scraped(folder) as found, patch.object(part, "PART_REPORTS", 2):
+        shuffler = _shuffler(found.deployment)
+        parts = shuffler.batch([shuffler.seal(number % 2) for number in range(3)])
+        found.scrape(0)
+        assert shuffler.send(parts[0]).status == 200
+        found.scrape(HOUR)
+        found.scrape(2 * DAY)
+    return found.timeline
+
+
+_SIGNER = Ed25519PrivateKey.generate()
+
+
+def _shuffler(made: Deployment) -> TestShuffler:
+    made.push(BATCHES)
+    made.clocks.now = AFTER_GRACE
+    return TestShuffler(made, _SIGNER)
 
 
 @acted("WorkersDie", twice=True)

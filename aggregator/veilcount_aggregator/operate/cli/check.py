@@ -11,6 +11,7 @@ import click
 from veilcount_analysis.kinds.registry import kind_of
 from veilcount_analysis.mechanisms import handler_of
 from veilcount_analysis.privacy.budget import figures
+from veilcount_analysis.privacy.shuffled import require_covers
 from veilcount_analysis.privacy.trust_models import ErrorEstimate, Quantity
 from veilcount_analysis.text import number_format
 from veilcount_analysis.text.view_parts import Part, Table
@@ -48,7 +49,10 @@ def command(file: Path, *, n: int, strict: bool, as_json: bool) -> None:
     expected error, and remarks on likely mistakes.
     """
     with spinner("computing the expected error"):
-        rows = [_facts(collection, n) for collection in load_collections(file).values()]
+        collections = load_collections(file).values()
+        for collection in collections:
+            require_covers(collection)
+        rows = [_facts(collection, n) for collection in collections]
     document = {"file": file.name, "n": n, "level": LEVEL, "collections": rows}
     print_result(document, _parts(rows, n), as_json=as_json)
     remarks = sum(len(row["remarks"]) for row in rows)

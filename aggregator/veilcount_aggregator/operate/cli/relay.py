@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 
 import click
 
 from veilcount_serving.listen_address import HIGHEST_PORT
-from veilcount_shared.oblivious_http.key_config import encode_configs
 
 from ...records.gateway_keys import (
     GatewayKey,
     create_gateway_key,
+    key_file,
     load_gateway_keys,
     retire_gateway_key,
 )
@@ -55,15 +56,23 @@ def keys() -> None:
 
 @keys.command("create")
 @click.option("--out", type=click.Path(path_type=Path), help="Write the public keys for clients.")
+@click.option(
+    "--from",
+    "start",
+    type=click.DateTime(["%Y-%m-%d"]),
+    help="First day of the periods whose reports a shuffler gets under it."
+    "  [default: today; of a second key, in 90 days]",
+)
 @options.store
 @options.as_json
-def create(out: Path | None, url: str | None, *, as_json: bool) -> None:
+def create(out: Path | None, start: datetime | None, url: str | None, *, as_json: bool) -> None:
     """Make a key; at most two are valid at a time."""
+    first = start.date() if start else None
     with options.opened(url) as store:
-        key = create_gateway_key(store, options.now())
-        configs = [gateway_key.config for gateway_key in load_gateway_keys(store)]
+        key = create_gateway_key(store, options.now(), first)
+        file = key_file(load_gateway_keys(store))
     if out is not None:
-        out.write_bytes(encode_configs(configs))
+        out.write_text(file)
     lines = [f"gateway key {key.key_id} is valid"]
     lines += [f"the public keys are in {out}: ship them with the app"] if out else []
     print_result(_columns(key), lines, as_json=as_json)
@@ -91,4 +100,5 @@ def retire(key_id: int, url: str | None, *, as_json: bool) -> None:
 
 
 def _columns(key: GatewayKey) -> dict[str, str]:
-    return {"id": str(key.key_id), "created": key.created[:10], "public": key.config.public.hex()}
+    facts = {"id": str(key.key_id), "created": key.created[:10], "from": key.start}
+    return facts | {"public": key.config.public.hex()}

@@ -1,4 +1,4 @@
-"""`veilcount shuffler`: the store and the server of a shuffler, for whoever runs one."""
+"""`veilcount shuffler`: its store and its server, and whose batches an aggregator takes."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from veilcount_shuffler.shuffler_checks import examine_shuffler
 from veilcount_shuffler.status import crowd_statuses
 from veilcount_shuffler.store_settings import PUBLIC_FILE, StoreSettings
 
+from ...records.shuffler_keys import ALWAYS, ANY, trust_shuffler
 from ...settings import PREFIX
 from . import options
 from .main import EXIT_NEGATIVE, EXIT_OK
@@ -190,6 +191,24 @@ def doctor(context: click.Context, /, *, store: Path, witness: Path | None, as_j
         ]
         print_result({}, [facts_table(shown, "no findings")], as_json=False)
     context.exit(EXIT_NEGATIVE if state is Severity.WRONG else EXIT_OK)
+
+
+@command.command("trust")
+@click.argument("file", type=FILE)
+@click.option("--collection", default=ANY, help="For this one alone.  [default: all]")
+@options.store
+@options.as_json
+def trust(file: Path, collection: str, url: str | None, *, as_json: bool) -> None:
+    """At the aggregator: take the batches of this shuffler.
+
+    In place of another, from tomorrow's periods on.
+    """
+    with options.opened(url) as store:
+        key = trust_shuffler(store, file.read_bytes(), collection, options.now())
+    first = "all periods" if key.start == ALWAYS.isoformat() else f"periods from {key.start} on"
+    facts = {"name": key.name, "collection": key.collection, "from": key.start}
+    line = f"{key.name} is trusted for {collection or 'all collections'}, {first}"
+    print_result(facts, [line], as_json=as_json)
 
 
 def _loaded(loaded: Loaded) -> str:

@@ -25,10 +25,9 @@ from werkzeug.serving import WSGIRequestHandler, make_server
 from veilcount_reader import Reader
 from veilcount_serving.errors import SettingsError
 from veilcount_serving.listen_address import ListenAddress
-from veilcount_shared.oblivious_http.key_config import encode_configs
 
 from ...records.api_keys import Role, create_key
-from ...records.gateway_keys import create_gateway_key
+from ...records.gateway_keys import create_gateway_key, key_file
 from ...server.app import create_app
 from ...server.development_relay import DevelopmentRelay
 from ...service import Aggregator
@@ -115,7 +114,7 @@ def deploy(
         relay = stack.enter_context(_relaying(url, issuer.logs))
         issuer_url = stack.enter_context(_serving(issuer.app, 0))
         route = RelayedRoute(
-            issuer.collection, relay, encode_configs([key.config]), issuer_url, issuer.account
+            issuer.collection, relay, key_file([key]).encode(), issuer_url, issuer.account
         )
         yield DemoDeployment(folder, clock, aggregator, url, reader, issuer.logs, route)
 

@@ -37,6 +37,7 @@ from ...store.migrate import outgoing_copy
 from ...store.restore_lock import release_lock_reason
 from ...store.retention.retention_guard import needs_confirmation, read_confirmed_day
 from . import consistency, definition_checks
+from .shuffled_batches import shuffled_batches
 from .store_snapshot import StoreSnapshot
 from .verdict_checks import verdicts
 
@@ -274,5 +275,6 @@ STORED: dict[str, Check[StoreSnapshot]] = {
     "retention": retention,
     "journals": journals,
     "verdicts": verdicts,
+    "batches": shuffled_batches,
 }
 DEEP: dict[str, Check[StoreSnapshot]] = {"consistency": consistency.counters_agree}

@@ -23,6 +23,8 @@ class SeriesContent:
     spent_rows: dict[int, Counters] = field(default_factory=dict)
     reports: Counter[Cell] = field(default_factory=Counter)
     tallies: dict[Cell, Counters] = field(default_factory=dict)
+    batches: dict[str, bytes] = field(default_factory=dict)
+    tokens: dict[int, set[bytes]] = field(default_factory=lambda: defaultdict(set))
 
 
 @dataclass(slots=True)

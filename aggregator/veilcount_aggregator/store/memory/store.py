@@ -13,10 +13,12 @@ from veilcount_analysis.series.series import Series
 
 from ...errors import RetentionTooEarly, StoreReadOnly
 from ..health import Durability, DurabilityState, ShardHealth, StoreHealth
-from ..interface import Cell, Record, Records, TransferPiece
+from ..interface import BatchChange, Cell, Record, Records, TransferPiece
 from ..series_reports import (
+    Bytes,
     Codes,
     Counters,
+    Flags,
     SeriesReports,
     ServiceCounter,
     ServiceCounts,
@@ -119,6 +121,40 @@ class MemoryStore:
 
     def counter_limit(self) -> int | None:
         return None
+
+    # -- batches of shufflers ------------------------------------------------------------------
+
+    def batches(self, series: Series) -> Records:
+        return dict(self.content.series[series.fingerprint].batches)
+
+    def batch(self, series: Series, key: str) -> bytes | None:
+        return self.content.series[series.fingerprint].batches.get(key)
+
+    def spent_tokens(self, series: Series, period: int, rows: Bytes) -> Flags:
+        spent = self.content.series[series.fingerprint].tokens[period]
+        return np.array([row.tobytes() in spent for row in rows], np.bool_)
+
+    def change_batch(self, series: Series, change: BatchChange) -> bool:
+        with self._changing() as content:
+            stored = content.series[series.fingerprint]
+            if stored.batches.get(change.key) != change.expected:
+                return False
+            if self.spent_tokens(series, change.period, change.spent).any():
+                return False
+            stored.batches.pop(change.key, None)
+            if change.entry is not None:
+                stored.batches[change.key] = change.entry
+            stored.tokens[change.period].update(row.tobytes() for row in change.spent)
+            if change.counters is not None:
+                cell = Cell(change.period, 0)
+                stored.reports[cell] += change.reports
+                tally = stored.tallies.get(cell, NOTHING)
+                stored.tallies[cell] = add_padded(tally, change.counters)
+        return True
+
+    def forget_tokens(self, series: Series, period: int) -> None:
+        with self._changing() as content:
+            content.series[series.fingerprint].tokens.pop(period, None)
 
     # -- records -------------------------------------------------------------------------------
 

@@ -8,12 +8,15 @@ from itertools import groupby
 from ..interface import Cell, TransferPiece
 from ..series_reports import ROW_BYTES, ServiceCounter
 from ..transfer_format import (
+    batch_piece,
     decode_numbers,
     histogram_piece,
     join_key,
     numbers_piece,
     parse_record,
     tally_piece,
+    token_pieces,
+    token_rows,
 )
 from .content import SeriesContent, StoreContent
 
@@ -47,6 +50,10 @@ def _series_pieces(fingerprint: str, stored: SeriesContent) -> Iterator[Transfer
     for (epoch, width, first), group in groupby(sorted(ledger), lambda entry: entry[:3]):
         key = join_key(fingerprint, epoch, width, f"{first:02x}")
         yield TransferPiece("rows", key, b"".join(body for *_, body in group))
+    for key, entry in sorted(stored.batches.items()):
+        yield batch_piece(fingerprint, key, entry)
+    for period, tokens in sorted(stored.tokens.items()):
+        yield from token_pieces(fingerprint, period, tokens)
 
 
 def absorb(content: StoreContent, pieces: Iterable[TransferPiece]) -> set[str]:
@@ -70,6 +77,12 @@ def absorb(content: StoreContent, pieces: Iterable[TransferPiece]) -> set[str]:
 def _write(stored: SeriesContent, piece: TransferPiece, key: list[str]) -> None:
     if piece.kind == "rows":
         _write_rows(stored, piece.body, key)
+        return
+    if piece.kind == "batch":
+        stored.batches[key[0]] = piece.body
+        return
+    if piece.kind == "tokens":
+        stored.tokens[int(key[0])].update(token_rows(piece.body))
         return
     numbers = decode_numbers(piece.body)
     match piece.kind:

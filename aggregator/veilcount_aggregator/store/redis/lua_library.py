@@ -20,7 +20,7 @@ from .. import tally_size
 from ..series_reports import CODES, HOURLY_FULL
 
 DIGITS = 12
-PARTS = ("ledger", "guard", "tallies", "commit", "retention", "records", "register")
+PARTS = ("ledger", "guard", "tallies", "commit", "retention", "records", "batches", "register")
 
 _VERDICTS = (Verdict.COUNTED, Verdict.DUPLICATE, Verdict.STALE, Verdict.FULL, Verdict.OVER_BUDGET)
 
@@ -59,7 +59,7 @@ def call(name: str, base: bytes, *arguments: bytes | str | int) -> tuple[bytes |
 
 
 #: functions whose reply has the height and the life of the shard before the result
-RAISING = frozenset({"commit", "close_row", "change_records", "change_record"})
+RAISING = frozenset({"commit", "close_row", "change_records", "change_record", "change_batch"})
 LIFE_PLACE = 5  # of the words of a guarded call: the life in which the caller has compared heights
 
 #: arguments of more than one part, as Lua takes them apart

@@ -16,6 +16,9 @@ Keys of a shard, each after its base `veilcount:{..}`:
     :tally:SERIES:CELL:PAGE   some counters of a large tally: a packed hash of those that are not
                               zero, or a string of all
     :pages:SERIES:CELL        the pages of a large tally, two bits each: none, hash, string
+    :batches:SERIES           entries of shufflers' batches, in the home of the series alone
+    :tokens:SERIES:PERIOD     the tokens that they have spent
+    :token_periods:SERIES     of which periods there are any
     :counts                   service counters
     :height                   the height, the life that counts, when a loss was last accepted, and
                               the height at which each other life ended
@@ -38,10 +41,18 @@ from veilcount_analysis.series.series import Series
 from ...errors import StoreError, StoreUnavailable
 from ..acknowledged import AcknowledgedHeights, weaknesses
 from ..health import Durability, ShardHealth, StoreHealth
-from ..interface import Cell, TransferPiece
-from ..series_reports import Codes, Counters, SeriesReports, ServiceCounter, ServiceCounts
+from ..interface import BatchChange, Cell, Records, TransferPiece
+from ..series_reports import (
+    Bytes,
+    Codes,
+    Counters,
+    Flags,
+    SeriesReports,
+    ServiceCounter,
+    ServiceCounts,
+)
 from ..transfer_format import bitmap_bytes
-from . import intake
+from . import batch_shard, intake
 from .connections import Wait, execute_each
 from .durability import DurabilityMonitor
 from .durable_writes import DurableWriter, UnconfirmedWriter
@@ -108,6 +119,7 @@ class RedisStore(RedisRecords):
         super().__init__(servers, self._durable, identity)
         self._monitor = monitor
         self._reader = ShardReader(servers, identity)
+        self._batches = batch_shard.BatchReader(servers, identity)
         self._health = RedisHealth(servers, identity, monitor, heights)
         self._probe = WriteProbe(servers, identity)
 
@@ -203,6 +215,27 @@ class RedisStore(RedisRecords):
 
     def counter_limit(self) -> int | None:
         return counter_limit(self._servers, self.identity)
+
+    # -- batches of shufflers ------------------------------------------------------------------
+
+    def batches(self, series: Series) -> Records:
+        return self._batches.batches(series.fingerprint)
+
+    def batch(self, series: Series, key: str) -> bytes | None:
+        return self._batches.batch(series.fingerprint, key)
+
+    def spent_tokens(self, series: Series, period: int, rows: Bytes) -> Flags:
+        return self._batches.spent_tokens(series.fingerprint, period, rows)
+
+    def change_batch(self, series: Series, change: BatchChange) -> bool:
+        home = self._batches.home(series.fingerprint)
+        command = batch_shard.change_command(self.identity, home, series, change)
+        return bool(self._durable.execute_one(command, Wait.COMMIT))
+
+    def forget_tokens(self, series: Series, period: int) -> None:
+        home = self._batches.home(series.fingerprint)
+        words = (series.fingerprint, period)
+        self._servers.execute_one(self.identity.call("forget_tokens", home, *words))
 
     # -- moving, and the operator --------------------------------------------------------------
 

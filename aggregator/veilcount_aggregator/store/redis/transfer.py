@@ -24,6 +24,7 @@ from ..transfer_format import (
     parse_record,
     tally_piece,
 )
+from .batch_shard import BatchReader, put_batch, put_tokens
 from .identity import RECORDS_BASE, StoreIdentity
 from .lua_library import call, pack, raw
 from .queries import BIG_ENDIAN, ShardReader, figure_key, split
@@ -43,6 +44,7 @@ class RedisTransfer:
         self._servers = servers
         self._identity = identity
         self._reader = ShardReader(servers, identity)
+        self._batches = BatchReader(servers, identity)
         self._records = RedisRecords(servers, servers, identity)
         self._writers: dict[str, Callable[[TransferPiece], Iterator[Command]]] = {
             "dropped": self._put_dropped,
@@ -51,6 +53,8 @@ class RedisTransfer:
             "spent_rows": self._put_spent_rows,
             "tally": self._put_tally,
             "rows": self._put_rows,
+            "batch": self._put_batch,
+            "tokens": self._put_tokens,
         }
 
     # -- export -------------------------------------------------------------------------------
@@ -68,7 +72,11 @@ class RedisTransfer:
                 yield from kind(series)
         for note, times in sorted(self._reader.service_counts().items()):
             yield numbers_piece("service_counter", [times], *note)
-        for kind in (self._spent_rows, self._tallies, self._rows):
+        kinds: tuple[Callable[[str], Iterator[TransferPiece]], ...] = (
+            *(self._spent_rows, self._tallies, self._rows),
+            self._batches.pieces,
+        )
+        for kind in kinds:
             for series in known:
                 yield from kind(series)
 
@@ -208,6 +216,16 @@ class RedisTransfer:
                 fields, places = raw(names.fields[some].tobytes()), names.places[some].tolist()
                 rows = pack([fields, places, bitmaps])
                 yield self._identity.call("import_rows", base, series, epoch, width, rows)
+
+    def _put_batch(self, piece: TransferPiece) -> Iterator[Command]:
+        fingerprint, _ = piece.key.split("/")
+        yield put_batch(self._batches.home(fingerprint), piece)
+        yield from self._know(fingerprint)
+
+    def _put_tokens(self, piece: TransferPiece) -> Iterator[Command]:
+        fingerprint, *_ = piece.key.split("/")
+        yield from put_tokens(self._batches.home(fingerprint), piece)
+        yield from self._know(fingerprint)
 
     def _home(self, of: str) -> bytes:
         return self._identity.bases[crc32(of.encode()) % self._identity.shards]

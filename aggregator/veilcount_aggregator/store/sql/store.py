@@ -12,10 +12,18 @@ import numpy as np
 from veilcount_analysis.series.series import Series
 
 from ...errors import RetentionTooEarly
-from ..interface import Cell, TransferPiece
-from ..series_reports import Codes, Counters, SeriesReports, ServiceCounter, ServiceCounts
+from ..interface import BatchChange, Cell, Records, TransferPiece
+from ..series_reports import (
+    Bytes,
+    Codes,
+    Counters,
+    Flags,
+    SeriesReports,
+    ServiceCounter,
+    ServiceCounts,
+)
 from ..transfer_format import decode_numbers, pad_zeros
-from . import intake, transfer
+from . import batches, intake, transfer
 from .records import SqlRecords, set_read_only
 from .row_deletion import next_range
 from .tallies import SqlTally, unmerged_cells
@@ -150,6 +158,33 @@ class SqlStore(SqlRecords):
         with self.reading() as database:
             rows: list[Any] = database.execute(query, arguments).fetchall()
         return rows
+
+    # -- batches of shufflers ------------------------------------------------------------------
+
+    def batches(self, series: Series) -> Records:
+        return dict(self._read_of(series, "key, entry", "batch"))
+
+    def batch(self, series: Series, key: str) -> bytes | None:
+        query = (
+            "select entry from batch join series on series = number"
+            " where fingerprint = ? and key = ?"
+        )
+        return next((entry for (entry,) in self._read(query, series.fingerprint, key)), None)
+
+    def spent_tokens(self, series: Series, period: int, rows: Bytes) -> Flags:
+        with self.reading() as database:
+            number, _ = intake.find_series(database, series.fingerprint) or (0, 0)
+            return batches.spent_tokens(database, number, period, rows)
+
+    def change_batch(self, series: Series, change: BatchChange) -> bool:
+        with self.changing() as database:
+            return batches.change_batch(database, series, change)
+
+    def forget_tokens(self, series: Series, period: int) -> None:
+        with self.changing() as database:
+            number, _ = intake.ensure_series(database, series.fingerprint)
+            query = "delete from spent_token where series = ? and period = ?"
+            database.execute(query, (number, period))
 
     # -- moving, and the operator --------------------------------------------------------------
 

@@ -60,14 +60,27 @@ class SqlTally:
         """Count messages."""
         messages = found[0] if len(found) == 1 else np.concatenate(found)
         if series.counters <= SMALL:
-            total = tally(series.collection, messages)
-            self._add_whole(total)
-            self._database.execute(_ADD, (*self._here, len(messages), encode_numbers(total)))
-            return
-        self._append(0, TallyPart.touched(series.collection, messages))
-        row = self._database.execute(_ADD_PART, (*self._here, len(messages))).fetchone()
+            self._grow_whole(len(messages), tally(series.collection, messages))
+        else:
+            part = TallyPart.touched(series.collection, messages)
+            self._grow_parts(len(messages), part, series.counters)
+
+    def grow(self, n: int, counters: Counters) -> None:
+        """Add what was counted elsewhere."""
+        if len(counters) <= SMALL:
+            self._grow_whole(n, counters.copy())
+        else:
+            self._grow_parts(n, TallyPart.from_counters(counters), len(counters))
+
+    def _grow_whole(self, n: int, total: Counters) -> None:
+        self._add_whole(total)
+        self._database.execute(_ADD, (*self._here, n, encode_numbers(total)))
+
+    def _grow_parts(self, n: int, part: TallyPart, size: int) -> None:
+        self._append(0, part)
+        row = self._database.execute(_ADD_PART, (*self._here, n)).fetchone()
         if row[0] >= FAN:
-            self._fold(series.counters)
+            self._fold(size)
 
     def add_to(self, total: Counters) -> None:
         """Add the counters to a total."""

@@ -15,6 +15,7 @@ from ..interface import Cell, TransferPiece
 from ..series_reports import ROW_BYTES
 from ..transfer_format import (
     add_padded,
+    batch_piece,
     decode_numbers,
     encode_numbers,
     histogram_piece,
@@ -22,7 +23,10 @@ from ..transfer_format import (
     numbers_piece,
     parse_record,
     tally_piece,
+    token_pieces,
+    token_rows,
 )
+from .batches import put_entry, spend_tokens
 from .intake import ensure_series
 from .records import advance_generation, put_record
 from .sql_connection import SqlConnection, SqlReader
@@ -47,6 +51,11 @@ def pieces(source: SqlReader) -> Iterator[TransferPiece]:
         yield from _tallies(source, series)
     for series in series_rows:
         yield from _rows(source, series)
+    for series in series_rows:
+        with source.reading() as database:
+            entries = list(_batches(database, series))
+        yield from entries
+        yield from _tokens(source, series)
 
 
 def absorb(database: SqlConnection, pieces: Iterable[TransferPiece]) -> None:
@@ -127,6 +136,26 @@ def _rows(source: SqlReader, series: _Series) -> Iterator[TransferPiece]:
             rows = database.execute(_BUCKET, (number, epoch, least, after)).fetchall()
         body = b"".join(part for row in rows for part in row)
         yield TransferPiece("rows", join_key(fingerprint, epoch, size, f"{least[0]:02x}"), body)
+
+
+def _batches(database: SqlConnection, series: _Series) -> Iterator[TransferPiece]:
+    number, fingerprint, _ = series
+    query = "select key, entry from batch where series = ? order by key"
+    for key, entry in database.execute(query, (number,)):
+        yield batch_piece(fingerprint, key, entry)
+
+
+def _tokens(source: SqlReader, series: _Series) -> Iterator[TransferPiece]:
+    number, fingerprint, _ = series
+    query = "select distinct period from spent_token where series = ? order by period"
+    rows = "select row from spent_token where series = ? and period = ? and row between ? and ?"
+    with source.reading() as database:
+        periods = [period for (period,) in database.execute(query, (number,))]
+    for period in periods:
+        for first in range(256):
+            with source.reading() as database:
+                tokens = database.execute(rows, (number, period, *_between(first))).fetchall()
+            yield from token_pieces(fingerprint, period, (row for (row,) in tokens))
 
 
 _NEXT = (
@@ -222,6 +251,23 @@ def _write_rows(database: SqlConnection, piece: TransferPiece, *, add: bool) -> 
     )
 
 
+def _write_batch(database: SqlConnection, piece: TransferPiece, *, add: bool) -> None:  # noqa: ARG001 - one shard has it
+    fingerprint, key = piece.key.split("/")
+    number, _ = ensure_series(database, fingerprint)
+    put_entry(database, number, key, piece.body)
+
+
+def _write_tokens(database: SqlConnection, piece: TransferPiece, *, add: bool) -> None:
+    fingerprint, period, first = piece.key.split("/")
+    number, _ = ensure_series(database, fingerprint)
+    if not add:
+        database.execute(
+            "delete from spent_token where series = ? and period = ? and row between ? and ?",
+            (number, int(period), *_between(int(first, 16))),
+        )
+    spend_tokens(database, number, int(period), token_rows(piece.body))
+
+
 def _one(body: bytes) -> int:
     return int(decode_numbers(body)[0])
 
@@ -233,4 +279,6 @@ _WRITERS = {
     "spent_rows": _write_spent_rows,
     "tally": _write_tally,
     "rows": _write_rows,
+    "batch": _write_batch,
+    "tokens": _write_tokens,
 }

@@ -7,7 +7,7 @@ import sqlite3
 from ...errors import StoreUnfit
 
 #: of the tables; a file of another format is refused, so every change of them adds 1
-FORMAT = 7
+FORMAT = 8
 
 #: "veil": what tells a store from another program's database
 APPLICATION = 0x7665696C
@@ -72,6 +72,16 @@ create table part (
     segment integer not null, level integer not null, dense integer not null, body blob not null
 ) strict;
 create index part_of on part (series, period, segment, level);
+
+-- the entries of batches that shufflers hand over
+create table batch (
+    series integer, key text, entry blob not null, primary key (series, key)
+) strict, without rowid;
+
+-- the tokens that such batches have spent
+create table spent_token (
+    series integer, period integer, row blob, primary key (series, period, row)
+) strict, without rowid;
 
 create table service_counter (
     what text, fingerprint text, period integer, word text, times integer not null,

@@ -9,6 +9,7 @@ from veilcount_analysis.text.privacy_guarantees import counts_are_public, epsilo
 from veilcount_shared.schedule import period_start
 
 from ... import queries
+from ...intake.shuffled_batches.batch_states import batch_states
 from ...intake.verdict_counts import VerdictCounts, counts_by_series
 from ...queries import CollectionList
 from ...records.api_keys import Role
@@ -23,6 +24,7 @@ from .schemas import (
     CollectionDetail,
     Definitions,
     LoadedDefinitions,
+    PeriodBatchInfo,
     PeriodCount,
     PushedSeries,
     PushResult,
@@ -145,7 +147,21 @@ def _detail(
         epsilon=epsilons(collection),
         promise=promise(collection),
         figures=_figures(aggregator, series, counts.get(series.fingerprint, VerdictCounts())),
+        batches=_batches(aggregator, series),
     )
+
+
+def _batches(aggregator: Aggregator, series: Series) -> list[PeriodBatchInfo]:
+    store = aggregator.store
+    return [
+        PeriodBatchInfo(
+            batch.period,
+            period_start(series.collection, batch.period).date(),
+            batch.state,
+            batch.text,
+        )
+        for batch in batch_states(store, store, series, aggregator.clock())
+    ]
 
 
 def _figures(aggregator: Aggregator, series: Series, counts: VerdictCounts) -> SeriesCounts | None:

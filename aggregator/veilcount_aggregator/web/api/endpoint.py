@@ -27,6 +27,7 @@ from veilcount_analysis.query_params import QueryParams
 from veilcount_shared.wire import JSON_TYPE
 
 from ...intake.group_intake import GroupIntake
+from ...intake.shuffled_batches.opening import OpenPart, open_part
 from ...queries import CollectionNotFound
 from ...queries.export import Stream
 from ...records.api_keys import ApiKey, Role
@@ -57,6 +58,7 @@ class Api:
     probe: StoreProbe
     analysis_is_up: Callable[[], bool] | None = None
     fake_report_flags: FakeReportFlags = field(default_factory=FakeReportFlags)
+    open_part: OpenPart = open_part
     metrics_gate: ComputationGate = field(default_factory=partial(ComputationGate, places=1))
 
     @property
@@ -77,7 +79,7 @@ class Endpoint:
     role: Role | None = None
     view: View | None = None
     takes: type[Struct] | None = None
-    other_bodies: Mapping[str, Callable[[bytes], Struct] | None] = field(default_factory=dict)
+    other_bodies: Mapping[str, Callable[[bytes], object] | None] = field(default_factory=dict)
     returns: type | str | None = None
     tables: Mapping[str, Stream] = field(default_factory=dict)
     statuses: tuple[int, ...] = (200,)
@@ -144,13 +146,17 @@ class Endpoint:
         value, status = result if isinstance(result, tuple) else (result, self.statuses[0])
         return empty_response(status) if value is None else json_response(value, status)
 
-    def _input(self) -> dict[str, Struct | QueryParams]:
+    def _input(self) -> dict[str, object]:
         if self.query:
             return {"query": self.query.parse(dict(request.args.lists()))}
-        if self.takes is None:
-            return {}
         read = self.other_bodies.get(request.mimetype)
-        return {"body": read(request.get_data()) if read else parse_body(self.takes)}
+        if read:
+            return {"body": read(request.get_data())}
+        if self.takes:
+            return {"body": parse_body(self.takes)}
+        if self.other_bodies:
+            raise refusal("unsupported", f"give {', '.join(self.other_bodies)}", "Content-Type")
+        return {}
 
 
 #: every endpoint, in the order of their declarations

@@ -42,6 +42,7 @@ from .collection_metrics import (
 from .endpoint import Api, endpoint
 from .exposition import gauge, metric
 from .service_metrics import queue_metrics, service_metrics, shard_metrics
+from .shuffler_metrics import batch_metrics
 from .version import installed_version
 
 TYPE = "text/plain; version=0.0.4"
@@ -100,6 +101,7 @@ def exposition(
         yield from queue_metrics(waiting)
     if complete:
         yield from service_metrics(_by_what(noted), intake=not secret)
+        yield from batch_metrics(store, series, _by_what(noted))
 
 
 def _complete(*, complete: bool) -> Iterator[str]:

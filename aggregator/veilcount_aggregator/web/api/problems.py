@@ -34,6 +34,8 @@ from veilcount_shared.problem_details import (
 )
 
 from ...errors import (
+    BatchTooEarly,
+    BatchTooLate,
     ClockUntrusted,
     CounterMemoryExceeded,
     InsufficientBudget,
@@ -41,6 +43,7 @@ from ...errors import (
     PeriodStillOpen,
     ReleasesLocked,
     ReleasesWaiting,
+    SecondBatch,
     StoreError,
 )
 from ...intake.decode import BodyTooLarge, UnsupportedBody
@@ -116,6 +119,17 @@ _KINDS: dict[str, tuple[int, str, str]] = {
         "A requested period is still open",
         "request closed periods, or wait until this one closes",
     ),
+    "second-batch": (
+        409,
+        "A second batch",
+        "stop the shuffler: its store was restored, or there are two; nothing was counted",
+    ),
+    "batch-early": (
+        409,
+        "The period of this batch is not over",
+        "hand it over after the end of the grace, and compare the clocks",
+    ),
+    "batch-late": (410, "The period of this batch is closed", "record the batch as expired"),
     "insufficient-budget": (
         409,
         "Insufficient privacy budget",
@@ -187,6 +201,9 @@ _BY_ERROR: Mapping[type[Exception], str] = {
     MemoryError: "busy",
     StoreError: "unavailable",
     ClockUntrusted: "clock",
+    SecondBatch: "second-batch",
+    BatchTooEarly: "batch-early",
+    BatchTooLate: "batch-late",
     PeriodStillOpen: "open-period",
     InsufficientBudget: "insufficient-budget",
     ReleasesWaiting: "releases-waiting",

@@ -14,6 +14,7 @@ from . import (
     releases,
     reports,
     rows,
+    shuffled_batches,
 )
 from .endpoint import ENDPOINTS, Api, Endpoint, blueprints
 
@@ -22,5 +23,5 @@ __all__ = ["ENDPOINTS", "VIEWS", "Api", "Endpoint", "blueprints"]
 #: imported for their declarations
 VIEWS = (
     *(reports, rows, gateway, collections, queries, releases, keys, audit, health),
-    *(metrics, docs),
+    *(shuffled_batches, metrics, docs),
 )

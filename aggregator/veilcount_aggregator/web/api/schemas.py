@@ -74,6 +74,15 @@ class SeriesCounts(Struct):
     losses: Annotated[Counts, Meta(description="reason:digits of how many, a device each")]
 
 
+class PeriodBatchInfo(Struct, rename={"start": "from"}):
+    """What has come of the batch of one period."""
+
+    period: int
+    start: date
+    state: str
+    text: str
+
+
 class SeriesDetail(Struct, rename={"start": "from"}):
     """One definition of a collection."""
 
@@ -96,6 +105,9 @@ class SeriesDetail(Struct, rename={"start": "from"}):
     epsilon: PrivacyFigures
     promise: Annotated[list[str], Meta(description="the privacy notice, a line for each part")]
     figures: SeriesCounts | None
+    batches: Annotated[
+        list[PeriodBatchInfo], Meta(description="by period, where reports travel by shuffler")
+    ]
 
 
 class CollectionDetail(Struct):
@@ -224,3 +236,19 @@ class CollectionReleases(Struct):
     name: str
     locked: Annotated[bool, Meta(description="no release is made until the operator unlocks")]
     series: list[SeriesReleases]
+
+
+class PartTaken(Struct, frozen=True):
+    """What has come of a part of a batch: totals, never a verdict per report."""
+
+    part: int
+    parts: int
+    accepted: int
+    unreadable: int
+    missing: list[int]
+
+
+class RecordTaken(Struct, frozen=True):
+    """A batch record was stored."""
+
+    state: str

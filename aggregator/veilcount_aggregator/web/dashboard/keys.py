@@ -18,6 +18,7 @@ ALLOWS = {
     Role.DEVICE: "sends reports, reads nothing; one key ships with an app, for all its devices",
     Role.ANALYST: "reads estimates, requests releases; changes nothing else",
     Role.ADMIN: "everything an analyst may do, and changes keys and definitions",
+    Role.SHUFFLER: "hands batches over, reads nothing; one key for each shuffler",
 }
 NO_DEVICE_KEY = "There is no device key: reports are accepted without one."
 KEY_REQUIRED = "Reports require a device key."

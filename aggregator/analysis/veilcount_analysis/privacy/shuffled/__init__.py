@@ -1,6 +1,7 @@
 """Shuffled batches with covers: what they reveal, and how many covers a definition needs."""
 
 from .accuracy import shuffled_error as shuffled_error
+from .admission import require_covers as require_covers
 from .composed_notice import full_notice as full_notice
 from .covers import best_guess as best_guess
 from .covers import cover_delta as cover_delta

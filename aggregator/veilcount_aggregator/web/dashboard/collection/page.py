@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, time
 from typing import Any
 
 from flask import Response, request
@@ -21,6 +22,7 @@ from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import JSON_TYPE
 
 from .... import queries
+from ....intake.shuffled_batches.batch_states import PeriodBatch, batch_states
 from ....queries import EstimateQuery, EstimateResult, Snapshot
 from ....queries.estimate_schema import SeriesResult
 from ....queries.export import CSV_TYPE, WRITERS
@@ -83,8 +85,16 @@ def collection_content(
         "collection": newest,
         "curated": curated,
         "collection_status": collection_status(series[0], snapshot.today),
+        "batches": _latest_batches(snapshot, series[0]),
         **({"panels": []} if curated else _estimates(snapshot, series, parameters)),
     }
+
+
+def _latest_batches(snapshot: Snapshot, series: Series) -> list[PeriodBatch]:
+    """Return what has come of the latest periods, the newest first; none without a shuffler."""
+    midnight = datetime.combine(snapshot.today, time(), UTC)
+    states = batch_states(snapshot.store, snapshot.store, series, midnight)
+    return states[: -LATEST_BATCHES - 1 : -1]
 
 
 def _estimates(
@@ -120,6 +130,7 @@ def _estimates(
     }
 
 
+LATEST_BATCHES = 12
 FORMS = {"csv": CSV_TYPE, "json": JSON_TYPE}
 MEANINGS = {
     Verdict.DUPLICATE: "a repeated report; it counts once, and nothing is lost",

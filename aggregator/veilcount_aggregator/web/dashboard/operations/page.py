@@ -97,7 +97,9 @@ def _relayed(store: Store) -> str:
     return f"{share} of {accepted:,} accepted requests with reports came through a relay"
 
 
-FOR_ANALYSTS = frozenset({"durable", "definitions", "new pseudonyms", "retention", "verdicts"})
+FOR_ANALYSTS = frozenset(
+    {"durable", "definitions", "new pseudonyms", "retention", "verdicts", "batches"}
+)
 ELSEWHERE = frozenset({"remarks"})  # on definitions: shown where they are pushed
 SEVERITY = {Severity.WARN: "need attention", Severity.WRONG: "failed"}
 TONES = {Severity.OK: "good", Severity.WARN: "weak", Severity.WRONG: "bad"}

@@ -1,0 +1,1 @@
+"""The intake of batches that shufflers hand over: checked, opened, and counted once."""

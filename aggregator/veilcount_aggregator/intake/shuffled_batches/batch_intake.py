@@ -1,0 +1,111 @@
+"""Takes the parts of batches: checked, opened, and committed once each.
+
+A part that comes again is answered with its totals once they are durable; of two that come at once
+the second finds the first in the entry, since the entry changes only from what was read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+
+from veilcount_analysis.series.series import Series, utc_day
+from veilcount_shared.shuffling.part import BatchPart
+
+from ...errors import BatchTooLate, StoreUnavailable
+from ...store import BatchChange, BatchStore
+from ...store.series_reports import ROW_BYTES, Bytes, Flags
+from .batch_checks import BatchOrigin, require_numbers, require_time
+from .batch_entry import BatchEntry, PartTotals
+from .opening import OpenedPart, OpenPart, SealedPart
+from .report_table import ReportTable, read_table
+
+TRIES = 50
+
+
+@dataclass(frozen=True, slots=True)
+class TakenPart:
+    """What a part is answered with."""
+
+    series: Series
+    number: int
+    totals: PartTotals
+    entry: BatchEntry
+    is_new: bool  # it had not come before
+
+
+@dataclass(frozen=True, slots=True)
+class BatchIntake:
+    """Takes parts into a store; `open_part` opens their reports."""
+
+    store: BatchStore
+    open_part: OpenPart
+
+    def take(self, part: BatchPart, origin: BatchOrigin, now: datetime) -> TakenPart:
+        """Take a part, or refuse it; what is returned is durable."""
+        require_numbers(origin, part.head)
+        require_time(origin, now)
+        series, key = origin.series, part.head.crowd_id.hex()
+        day, table = utc_day(now).isoformat(), None
+        for _ in range(TRIES):
+            raw = self.store.batch(series, key)
+            entry = BatchEntry.decode(raw) if raw else BatchEntry.begin(part.head, day)
+            totals = entry.totals_of(part)
+            is_new = totals is None
+            if entry.closed:
+                raise BatchTooLate("this batch was closed")
+            if totals is None:
+                table = table or read_table(series, part.head.period, self._open(part, origin))
+                change, totals, entry = self._added(part, table, entry, raw)
+            else:  # written as it is: the answer to a retry waits for what the first attempt wrote
+                change = _change(part, raw, entry)
+            if self.store.change_batch(series, change):
+                return TakenPart(series, part.number, totals, entry, is_new)
+        raise StoreUnavailable("a batch: too many concurrent writers; retry")
+
+    def _open(self, part: BatchPart, origin: BatchOrigin) -> OpenedPart:
+        head = part.head
+        return self.open_part(
+            SealedPart(
+                origin.key_id,
+                origin.secret.private_bytes_raw(),
+                head.crowd_id,
+                head.period,
+                head.size,
+                origin.plain_size,
+                part.sealed,
+            )
+        )
+
+    def _added(
+        self, part: BatchPart, table: ReportTable, entry: BatchEntry, raw: bytes | None
+    ) -> tuple[BatchChange, PartTotals, BatchEntry]:
+        """Return the change that adds a part, its totals, and the entry with it."""
+        counted = self._counted(table, part.head.period)
+        accepted = int(counted.sum())
+        counters = table.counters(counted)
+        grown = entry.with_part(part, accepted, len(table) - accepted, counters)
+        spent = table.rows[counted] if table.series.has_tokens else NO_ROWS
+        change = _change(part, raw, grown, spent)
+        if grown.is_complete:
+            change = change._replace(reports=grown.n, counters=entry.sum_with(counters))
+        return change, grown.totals[part.number], grown
+
+    def _counted(self, table: ReportTable, period: int) -> Flags:
+        """Return which reports count: those that can be read and whose token is unspent."""
+        if not table.series.has_tokens:
+            return table.readable
+        spent = self.store.spent_tokens(table.series, period, table.rows)
+        return table.readable & ~spent
+
+
+NO_ROWS: Bytes = np.zeros((0, ROW_BYTES), np.uint8)
+
+
+def _change(
+    part: BatchPart, raw: bytes | None, entry: BatchEntry, spent: Bytes = NO_ROWS
+) -> BatchChange:
+    head = part.head
+    return BatchChange(head.crowd_id.hex(), raw, entry.encode(), head.period, spent)

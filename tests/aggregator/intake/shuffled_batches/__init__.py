@@ -1,0 +1,1 @@
+"""Batches that shufflers hand over."""
