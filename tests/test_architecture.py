@@ -19,6 +19,7 @@ import veilcount_issuer
 import veilcount_reader
 import veilcount_serving
 import veilcount_shared
+import veilcount_shuffler
 
 ROOT = Path(__file__).parents[1]
 OUTSIDE = {"asyncio", "http", "io", "logging", "os", "pathlib", "random", "secrets", "shutil"}
@@ -67,6 +68,7 @@ PACKAGES = [
     veilcount_reader,
     veilcount_serving,
     veilcount_shared,
+    veilcount_shuffler,
 ]
 
 

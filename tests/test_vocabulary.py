@@ -18,6 +18,7 @@ PRODUCT = (
     "aggregator/veilcount_aggregator",
     "aggregator/veilcount_issuer",
     "aggregator/veilcount_serving",
+    "aggregator/veilcount_shuffler",
     "aggregator/analysis/veilcount_analysis",
     "aggregator/analysis/veilcount_reader",
 )

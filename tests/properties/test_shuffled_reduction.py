@@ -137,9 +137,14 @@ def test_what_is_drawn_first_cancels() -> None:
 
 def test_covers_are_the_least_probabilities_of_all_messages() -> None:
     least = {view: min(part_response(x)[view] for x in range(6)) for view in by_part()}
-    shares = {view: least[view] / cover for view, cover in by_part().items()}
-    wrong = {view: least[view] / cover for view, cover in by_message().items()}
 
-    for part in range(len(PARTS)):
-        assert len({share for view, share in shares.items() if view[0] == part}) == 1
-    assert len(set(wrong.values())) > len(set(shares.values())) - 1
+    def is_blanket(cover: Distribution) -> bool:
+        """Whether covers are proportional to the least probabilities within each part."""
+        views_of = [[view for view in cover if view[0] == part] for part in range(len(PARTS))]
+        shares = [{least[view] / cover[view] for view in own} for own in views_of]
+        drawn = [sum(cover[view] for view in own) for own in views_of]
+        return all(len(own) == 1 for own in shares) and drawn == [chance for chance, _ in PARTS]
+
+    assert is_blanket(by_part())
+    assert not is_blanket(by_message()), "planted: the part is not drawn as devices draw it"
+    assert not is_blanket(part_response(0)), "planted: covers of one value"

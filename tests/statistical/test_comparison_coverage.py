@@ -22,6 +22,7 @@ from veilcount_aggregator.queries.comparison_sides import Side, SideData
 from veilcount_analysis.estimation.clopper_pearson import lower, upper
 from veilcount_analysis.estimation.confidence_intervals import Counts
 from veilcount_analysis.kinds.estimate_query import EstimateQuery
+from veilcount_analysis.kinds.source import Tally
 from veilcount_analysis.kinds.time_ranges import time_range
 from veilcount_analysis.series.series import Series
 from veilcount_analysis.simulation import simulate
@@ -61,7 +62,7 @@ def collection(domain: str, epsilon: str, k: int = 2, unit: str = "month") -> Co
 def side(made: Collection, period: int, counters: Counts, common: EstimateQuery) -> SideData:
     series = Series(made)
     covered = time_range(series, range(period, period + 1), TODAY)
-    return SideData(Side((f"period {period}",)), common, series, covered, (0,), counters)
+    return SideData(Side((f"period {period}",)), common, series, covered, (0,), Tally(counters))
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,6 @@ from typing import Any
 import pytest
 import requests
 
-from veilcount_aggregator.intake.group_intake import MAX_WAITING_BYTES
 from veilcount_aggregator.intake.service_counters import ANSWERED
 from veilcount_aggregator.records.api_keys import Role, create_key, revoke_key
 from veilcount_aggregator.records.definitions import (
@@ -39,6 +38,7 @@ from veilcount_aggregator.records.definitions import (
 from veilcount_aggregator.store import ServiceCounter, open_store
 from veilcount_aggregator.web.api.reports import SOURCE_CLASS
 from veilcount_aggregator.web.api.request_metrics import REPLACED
+from veilcount_serving.group_commit import MAX_WAITING_BYTES
 from veilcount_shared import Collection, parse_collections
 from veilcount_shared.limits import PSEUDONYM_BYTES
 from veilcount_shared.report import MAX_PADDING, Batch, Losses, Report

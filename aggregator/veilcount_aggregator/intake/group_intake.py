@@ -1,28 +1,12 @@
-"""One thread that takes requests in groups: whatever arrived while the last group was written.
-
-Whoever submits a request does not wait: its outcome is delivered once its group is durable. So a
-group is as large as the store is slow. Under load it also waits, three milliseconds at most, until
-as many requests are there as the last one had and left waiting: its fixed costs are shared by all
-that are under way, and the loop works while this thread sleeps, not beside it. A lone request waits
-for nobody.
-
-What waits is bounded, and for how long: beyond either, a request has to come back, and nothing more
-is done for it. It is safe to repeat: if it was counted meanwhile, it is a duplicate. A store that
-hangs holds up this thread, and nothing else of the process.
-"""
+"""The intake's groups: reports of many requests in one commit, and how large the groups were."""
 
 from __future__ import annotations
 
-import threading
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import InvalidStateError
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import Protocol
 
-from veilcount_serving.errors import Overloaded
+from veilcount_serving.group_commit import MAX_WAITING_BYTES, GroupCommit, Pending, settle
 
 from ..errors import StoreUnavailable
 from ..store import ServiceCounter
@@ -30,25 +14,8 @@ from .decode import RequestBody
 from .pipeline import IntakeFailed, Outcome
 from .service_counters import ServiceCounters
 
-MAX_WAITING_BYTES = 8 << 20
-MAX_GROUP_BYTES = 128 << 10  # some 2,000 reports
-GATHER_SECONDS = 0.003
-IDLE_SECONDS = 10  # a thread without work ends, and lets go of its application
-RETRY_SECONDS = 2
-#: how long a request waits at most: longer than a commit waits for Redis (2 s)
-ANSWER_SECONDS = 4.0
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 GROUP = "group"
-
-
-class Pending(Protocol):
-    """Where the outcome of a request is delivered: a future, of a thread or of an event loop."""
-
-    def set_result(self, outcome: Outcome, /) -> object:
-        """Take the outcome."""
-
-    def done(self) -> bool:
-        """Whether nobody waits any more."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,13 +25,16 @@ class IntakeRequest:
     body: RequestBody
     key: str
     network: str
-    pending: Pending
+    pending: Pending[Outcome]
+
+    @property
+    def size(self) -> int:
+        """How many bytes its body has."""
+        return len(self.body.raw)
 
     def settle(self, outcome: Outcome) -> None:
         """Deliver the outcome, unless nobody waits any more."""
-        if not self.pending.done():
-            with suppress(InvalidStateError):  # the thread that waits gives up just now
-                self.pending.set_result(outcome)
+        settle(self.pending, outcome)
 
 
 Process = Callable[[Sequence[IntakeRequest]], Sequence[Outcome]]
@@ -78,7 +48,7 @@ def settle_all(settled: Settled) -> None:
         request.settle(outcome)
 
 
-class GroupIntake:
+class GroupIntake(GroupCommit[IntakeRequest, Outcome]):
     """The requests that wait, and the thread that takes them."""
 
     def __init__(
@@ -91,104 +61,16 @@ class GroupIntake:
         most_waiting: int = MAX_WAITING_BYTES,
     ) -> None:
         """Have `process` take each group; `deliver` brings the outcomes to where they belong."""
-        self._deliver = deliver
-        self._process = process
+        super().__init__(process, IntakeFailed, deliver, seconds=seconds, most_waiting=most_waiting)
         self._service_counters = service_counters
-        self._seconds = seconds
-        self._most = most_waiting
-        self._queue: deque[IntakeRequest] = deque()
-        self._bytes = 0  # of the bodies that wait or are under way
-        self._lock = threading.Lock()
-        self._wake = threading.Lock()  # held while nothing has arrived
-        self._wake.acquire()
-        self._idle = False
-        self._wanted = 1  # requests that end the wait
-        self._begun: float | None = None
-        self._thread: threading.Thread | None = None
 
-    @property
-    def waiting(self) -> int:
-        """How many requests wait for the group under way."""
-        return len(self._queue)
+    def stalled(self, why: str) -> StoreUnavailable:
+        """Return the error of a store that hangs."""
+        return StoreUnavailable(why)
 
-    def submit(self, request: IntakeRequest) -> None:
-        """Have a request taken with the next group; Overloaded: too much waits already."""
-        begun = self._begun
-        if begun is not None and self._seconds() - begun > ANSWER_SECONDS:
-            raise StoreUnavailable(f"a group has waited for the store for {ANSWER_SECONDS:g} s")
-        size = len(request.body.raw)
-        with self._lock:
-            if self._bytes and self._bytes + size > self._most:
-                why = f"{self.waiting:,} requests wait for the store already"
-                raise Overloaded(RETRY_SECONDS, why)
-            self._bytes += size
-            self._queue.append(request)
-            self._start_or_wake()
-
-    def _start_or_wake(self) -> None:
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="veilcount-intake", daemon=True)
-            self._thread.start()
-        if self._idle and self.waiting >= self._wanted:
-            self._idle = False
-            self._wake.release()
-
-    def _run(self) -> None:
-        under_way = 0
-        while True:
-            if under_way > 1:
-                self._wait_for(under_way, GATHER_SECONDS)
-            self._wait_for(1, IDLE_SECONDS)
-            if self._ends():
-                return
-            group = self._next_group()
-            self._take(group)
-            under_way = len(group) + self.waiting
-
-    def _ends(self) -> bool:
-        """Leave, if there is nothing to do: the next request starts another thread."""
-        with self._lock:
-            if self.waiting:
-                return False
-            self._thread = None
-            return True
-
-    def _wait_for(self, requests: int, seconds: float) -> None:
-        """Wait until so many requests are here, at most for so long."""
-        with self._lock:
-            self._wanted = requests
-            self._idle = self.waiting < requests
-            waits = self._idle
-        if waits and not self._wake.acquire(timeout=seconds):
-            with self._lock:
-                if not self._idle:  # it was released meanwhile
-                    self._wake.acquire()
-                self._idle = False
-
-    def _next_group(self) -> list[IntakeRequest]:
-        with self._lock:
-            group, size = list[IntakeRequest](), 0
-            while self._queue and size < MAX_GROUP_BYTES:
-                group.append(self._queue.popleft())
-                size += len(group[-1].body.raw)
-            return group
-
-    def _take(self, group: list[IntakeRequest]) -> None:
-        self._service_counters.count(ServiceCounter(GROUP, "", -1, str(_size_class(len(group)))))
-        self._begun = self._seconds()
-        waiting = [request for request in group if not request.pending.done()]
-        outcomes = self._outcomes(waiting)
-        self._begun = None
-        with self._lock:
-            self._bytes -= sum(len(request.body.raw) for request in group)
-        self._deliver(list(zip(waiting, outcomes, strict=True)))
-
-    def _outcomes(self, requests: Sequence[IntakeRequest]) -> Sequence[Outcome]:
-        """Return what each request gets: whatever fails, the thread lives on."""
-        try:
-            return self._process(requests) if requests else ()
-        except Exception as error:  # noqa: BLE001 - logged where the requests are answered
-            return [IntakeFailed(error)] * len(requests)
+    def counted(self, requests: int) -> None:
+        """Count a group of this size."""
+        self._service_counters.count(ServiceCounter(GROUP, "", -1, str(_size_class(requests))))
 
 
 def _size_class(requests: int) -> int:

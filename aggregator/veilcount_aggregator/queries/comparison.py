@@ -130,7 +130,7 @@ def compare(snapshot: Snapshot, name: str, query: CompareQuery) -> CompareResult
     common = query.common
     a, b = (_read(snapshot, name, side, common) for side in (query.a, query.b))
     refuse_overlap(a, b)
-    if not (a.counters.any() and b.counters.any()):
+    if not (a.reports and b.reports):
         return _without_rows(name, common, a, b, NO_REPORTS)
     if a.comparison("a").subject == OPEN_STRINGS and not common.values:
         matches = StoredSearches(snapshot.store, a.series).known()
@@ -254,7 +254,7 @@ def _summary(rows: Sequence[ComparisonRow], family: int, *, percent: bool) -> st
 def _without_rows(
     name: str, common: EstimateQuery, a: SideData, b: SideData, why: str
 ) -> CompareResult:
-    counts = [side.kind.handler.report_count(side.counters) for side in (a, b)]
+    counts = [side.reports for side in (a, b)]
     return CompareResult(
         collection=name,
         level=common.level,

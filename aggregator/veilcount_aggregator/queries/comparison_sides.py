@@ -23,6 +23,7 @@ from veilcount_analysis.estimation.confidence_intervals import Counts, Floats
 from veilcount_analysis.estimation.difference import correlation_of_figures, correlation_of_shares
 from veilcount_analysis.estimation.proportions import SupportCounts
 from veilcount_analysis.kinds.comparison import Comparison
+from veilcount_analysis.kinds.estimate import refuse_covers
 from veilcount_analysis.kinds.estimate_query import PAGE_SIZE, EstimateQuery, parse_segments
 from veilcount_analysis.kinds.kind import Kind
 from veilcount_analysis.kinds.labels import Value
@@ -102,14 +103,19 @@ class SideData:
     series: Series
     covered: TimeRange
     cells: tuple[int, ...]
-    counters: Counts
+    tally: Tally
 
     @classmethod
     def load(cls, side: Side, query: EstimateQuery, request: RequestedSeries) -> SideData:
         """Read the counters of a side."""
         scope = request.scope
         tally = request.source.tally(scope.whole.periods, scope.cells)
-        return cls(side, query, request.series, scope.whole, scope.cells, tally.counters)
+        return cls(side, query, request.series, scope.whole, scope.cells, tally)
+
+    @property
+    def reports(self) -> int:
+        """How many reports of devices it has."""
+        return self.kind.handler.report_count(self.tally.counters) - self.tally.covers
 
     @property
     def kind(self) -> Kind[Any, Any]:
@@ -125,8 +131,9 @@ class SideData:
 
     def estimate(self, name: str, places: Counts | None) -> ShareEstimates | MeanEstimate:
         """Return its estimate as side `name`, of some values."""
-        tally, estimate = Tally(self.counters), self.comparison(name).estimate
-        return estimate(tally, self.query, self.contributions, places)
+        refuse_covers(self.kind, self.query, self.tally)
+        estimate = self.comparison(name).estimate
+        return estimate(self.tally, self.query, self.contributions, places)
 
     @property
     def contributions(self) -> int:
@@ -184,7 +191,7 @@ def _most_frequent(a: SideData, b: SideData, first: Counts, second: Counts) -> C
 
 def _precision(side: SideData, places: Counts) -> tuple[Floats, Floats]:
     shares = side_shares(
-        side.series.collection, Tally(side.counters), EstimateQuery(), side.contributions, None
+        side.series.collection, side.tally, EstimateQuery(), side.contributions, None
     )
     error = shares.evidence.error(shares.terms.target)
     return shares.frequency[places], 1 / error[places] ** 2

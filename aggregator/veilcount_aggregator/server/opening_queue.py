@@ -18,8 +18,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from veilcount_serving.errors import Overloaded
+from veilcount_serving.group_commit import RETRY_SECONDS
 
-from ..intake.group_intake import RETRY_SECONDS
 from ..web.api.gateway import OpenedRequest
 
 SMALL_BYTES = 4 << 10  # a device's body, encapsulated: multiples of 1,280 bytes and 55

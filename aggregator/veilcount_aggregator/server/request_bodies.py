@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from typing import Any, Generic, Protocol, TypeVar
 
 from veilcount_serving.errors import Overloaded
+from veilcount_serving.group_commit import RETRY_SECONDS
 from veilcount_shared.wire import MAX_BODY
 
 from ..intake.decode import too_large
-from ..intake.group_intake import RETRY_SECONDS
 from ..web.api.problems import refusal
 
 BODY_SECONDS = 10.0  # until a body has come as a whole

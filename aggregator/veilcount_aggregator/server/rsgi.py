@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from veilcount_serving.errors import Overloaded
+from veilcount_serving.group_commit import ANSWER_SECONDS, RETRY_SECONDS
 from veilcount_serving.request_ids import HEADER as REQUEST_ID
 from veilcount_serving.response_headers import HEADERS
 from veilcount_serving.worker_supervisor import NAME
@@ -22,7 +23,7 @@ from veilcount_shared.wire import JSON_TYPE
 
 from ..errors import StoreUnavailable
 from ..intake.decode import RequestBody
-from ..intake.group_intake import ANSWER_SECONDS, RETRY_SECONDS, IntakeRequest, Settled, settle_all
+from ..intake.group_intake import IntakeRequest, Settled, settle_all
 from ..intake.pipeline import Outcome
 from ..web.api import gateway
 from ..web.api.gateway import OpenedRequest, inner_environ

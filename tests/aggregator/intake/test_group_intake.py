@@ -11,19 +11,14 @@ from typing import Any
 import pytest
 
 from veilcount_aggregator.errors import StoreUnavailable
-from veilcount_aggregator.intake import group_intake
 from veilcount_aggregator.intake.decode import RequestBody
-from veilcount_aggregator.intake.group_intake import (
-    ANSWER_SECONDS,
-    GROUP,
-    MAX_GROUP_BYTES,
-    GroupIntake,
-    IntakeRequest,
-)
+from veilcount_aggregator.intake.group_intake import GROUP, GroupIntake, IntakeRequest
 from veilcount_aggregator.intake.pipeline import IntakeFailed, Outcome
 from veilcount_aggregator.intake.service_counters import ServiceCounters
 from veilcount_aggregator.store import ServiceCounter
+from veilcount_serving import group_commit
 from veilcount_serving.errors import Overloaded
+from veilcount_serving.group_commit import ANSWER_SECONDS, MAX_GROUP_BYTES
 
 PATIENCE = 60.0
 
@@ -89,7 +84,7 @@ def test_an_intake_that_has_slept_takes_the_next_request() -> None:
 
 
 def test_an_intake_without_work_keeps_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(group_intake, "IDLE_SECONDS", 0)
+    monkeypatch.setattr(group_commit, "IDLE_SECONDS", 0)
     desk, before = Desk(), set(threading.enumerate())
     for number in range(20):
         assert desk.let_go(desk.submit(b"%d" % number)) == [b"%d" % number]
@@ -102,7 +97,7 @@ def test_an_intake_without_work_keeps_no_thread(monkeypatch: pytest.MonkeyPatch)
 def test_a_request_that_arrives_as_the_thread_is_about_to_end_is_taken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(group_intake, "IDLE_SECONDS", 0)
+    monkeypatch.setattr(group_commit, "IDLE_SECONDS", 0)
     desk = Desk()
     late: list[Future[Outcome]] = []
     wait = desk.intake._wait_for

@@ -15,7 +15,7 @@ from unittest.mock import patch
 
 import pytest
 
-from veilcount_aggregator.intake.group_intake import ANSWER_SECONDS, IntakeRequest
+from veilcount_aggregator.intake.group_intake import IntakeRequest
 from veilcount_aggregator.intake.pipeline import Outcome
 from veilcount_aggregator.records.gateway_keys import create_gateway_key
 from veilcount_aggregator.server import rsgi
@@ -26,6 +26,7 @@ from veilcount_aggregator.service import Aggregator
 from veilcount_aggregator.web.api import gateway
 from veilcount_aggregator.web.api.gateway import ENCAPSULATION
 from veilcount_aggregator.web.api.request_metrics import GATEWAY_REFUSED, RELAYED
+from veilcount_serving.group_commit import ANSWER_SECONDS
 from veilcount_serving.structured_logging import FaultLog
 from veilcount_serving.wsgi_threads import WsgiThreads
 from veilcount_shared.oblivious_http import binary_http, encapsulation

@@ -75,18 +75,16 @@ def test_a_storm_of_forks(rounds: int, apps: Apps, sink: Server) -> None:
 
 
 @pytest.mark.parametrize(
-    ("step", "stored", "least", "most"),
+    ("step", "stored", "sent"),
     [
-        ("queued", 0, 0, 0),
-        ("commit", 0, 0, 0),
-        ("stored", 3, 3, 3),
-        ("sent", 3, 6, 9),
-        ("settling", 3, 6, 9),
+        ("queued", 0, range(1)),
+        ("commit", 0, range(1)),
+        ("stored", 3, range(3, 4)),
+        ("sent", 3, range(6, 10)),
+        ("settling", 3, range(6, 10)),
     ],
 )
-def test_killed_at_a_step(
-    step: str, stored: int, least: int, most: int, apps: Apps, sink: Server
-) -> None:
+def test_killed_at_a_step(step: str, stored: int, sent: range, apps: Apps, sink: Server) -> None:
     """No slot is drawn twice, nothing stored is lost, a retry has the same bytes.
 
     Whoever dies after sending has sent what earlier runs have stored, too: 1 + 2 + 3, and 3 again;
@@ -99,7 +97,7 @@ def test_killed_at_a_step(
 
     assert output.count("stored") <= stored
     assert len(sink.seen) == stored
-    assert least <= len(sink.reports) <= most
+    assert len(sink.reports) in sent
     assert sink.is_consistent
 
 

@@ -55,6 +55,7 @@ class SeriesFigures:
 
 def estimate_series(kind: Kind[Any, Any], query: EstimateQuery, data: SeriesData) -> SeriesFigures:
     """Return the figures of one series."""
+    refuse_covers(kind, query, data.whole)
     failed, message = kind.poisoning(data.whole)
     is_smooth = query.view is View.SMOOTH
     problem = smoothing_problem(kind, data.scope.ranges) if is_smooth else ""
@@ -66,6 +67,20 @@ def estimate_series(kind: Kind[Any, Any], query: EstimateQuery, data: SeriesData
     return SeriesFigures(data.selection.facts, failed, message, ranges)
 
 
+def refuse_covers(kind: Kind[Any, Any], query: EstimateQuery, whole: Tally) -> None:
+    """Refuse figures from which the covers of a shuffler cannot be subtracted yet."""
+    if not whole.covers:
+        return
+    if not kind.subtracts_covers:
+        fix = f"figures of {kind.name} among a shuffler's covers are not to be had yet"
+        raise QueryError("collection", kind.collection.name, fix)
+    parts = {"group": list(query.groups), "looks": query.looks is LookCount.EVERY}
+    parts["among"] = query.among is Denominator.ANSWERED
+    for name, value in parts.items():
+        if value:
+            raise QueryError(name, value, "not among a shuffler's covers: leave it out")
+
+
 def _ranges(
     kind: Kind[Any, Any], query: EstimateQuery, data: SeriesData
 ) -> Iterator[RangeEstimate]:
@@ -73,7 +88,9 @@ def _ranges(
         contributions = time_range.contributions(kind.collection)
         counted = kind.read(data.source, data.scope, time_range)
         result = kind.figures(counted, query, data.selection, time_range)
-        adequacy = judge(kind, query, result.n, widest(result.figures), contributions)
+        is_covered = isinstance(counted, Tally) and counted.covers > 0
+        width = widest(result.figures)
+        adequacy = judge(kind, query, result.n, width, contributions, is_covered=is_covered)
         yield RangeEstimate(time_range, contributions, adequacy, result)
 
 
@@ -86,11 +103,17 @@ def widest(figures: Iterable[Figure]) -> float:
 
 
 def judge(
-    kind: Kind[Any, Any], query: EstimateQuery, n: int, width: float, contributions: int
+    kind: Kind[Any, Any],
+    query: EstimateQuery,
+    n: int,
+    width: float,
+    contributions: int,
+    *,
+    is_covered: bool = False,
 ) -> SampleAdequacy:
-    """Judge n reports; of a part of them, by the width of their own intervals."""
+    """Judge n reports; of a part of them, or among covers, by the width of their own intervals."""
     terms = Terms(query.level, contributions == 1)
-    is_whole = query.among is Denominator.ALL and query.looks is LookCount.ONE
+    is_whole = query.among is Denominator.ALL and query.looks is LookCount.ONE and not is_covered
     if not n or (is_whole and not kind.measures_width):
         return sample_adequacy(kind.error_model, n, terms)
     return observed_adequacy(kind.error_model, n, width / 2, terms)

@@ -16,9 +16,11 @@ from veilcount_shared.domain import Boolean, Choice, Cross
 from ..errors import QueryError
 from ..estimation import NoReports, ShareEstimates, View, base_cut, noise_line, poisoning_band
 from ..estimation.confidence_intervals import Counts, Ends
+from ..estimation.covered_supports import CoveredSupports
 from ..estimation.estimator import Estimator
 from ..estimation.fieller import RatioEstimator
 from ..estimation.proportions import SupportCounts
+from ..estimation.response_distribution import ResponseDistribution
 from ..estimation.results import ESTIMANDS
 from ..mechanisms import estimate_shares, estimate_sums, poisoning_test, share_handler
 from ..mechanisms.estimates import ALL_DEVICES, ANSWERED, TermOptions
@@ -70,6 +72,7 @@ class Values(SummedKind[Boolean | Choice | Cross]):
     )
     refused_parameters: ClassVar[Mapping[str, str]] = UNLISTED
     simulation = AnswersSimulation
+    subtracts_covers = True
 
     def check(self, query: EstimateQuery) -> None:
         super().check(query)
@@ -95,7 +98,7 @@ class Values(SummedKind[Boolean | Choice | Cross]):
         if query.values:
             return self._at(places_of(self.collection, query.values).places, self._facts(size))
         if query.top:
-            places, stand_out = self._ranked(whole.counters, query.top, query.view)
+            places, stand_out = self._ranked(whole, query.top, query.view)
             return self._at(places, self._facts(size, stand_out=stand_out))
         pages = -(-size // query.size)
         return self._at(self._page(query), self._facts(size, page=query.page, pages=pages))
@@ -106,7 +109,7 @@ class Values(SummedKind[Boolean | Choice | Cross]):
         is_whole = query.view is View.CONSISTENT and selection.groups is None
         contributions = time_range.contributions(self.collection)
         terms = TermOptions(looks=query.looks, contributions=contributions)
-        shares = self._shares(data.counters, query, selection, terms, is_whole=is_whole)
+        shares = self._shares(data, query, selection, terms, is_whole=is_whole)
         if isinstance(shares, NoReports):
             return RangeFigures(0, shares.estimand, unanswered(selection.labels))
         places = selection.places if is_whole else np.arange(len(selection.labels))
@@ -120,6 +123,8 @@ class Values(SummedKind[Boolean | Choice | Cross]):
         return RangeFigures(shares.n, shares.estimand, figures, leader)
 
     def poisoning(self, whole: Tally) -> tuple[bool, str]:
+        if whole.covers:
+            return False, "Not tested: covers are drawn uniformly, as fakes may be."
         return poisoning_finding(self.collection, whole.counters)
 
     def headline(
@@ -166,7 +171,7 @@ class Values(SummedKind[Boolean | Choice | Cross]):
         )
 
     def frequencies(self, whole: Tally) -> tuple[float, ...] | None:
-        shares = estimate_shares(self.collection, whole.counters)
+        shares = estimate_shares(self.collection, whole.counters, covers=whole.covers)
         if isinstance(shares, NoReports):
             return None
         parts = [shares.frequency] + ([shares.absent.frequency] if shares.absent else [])
@@ -215,18 +220,18 @@ class Values(SummedKind[Boolean | Choice | Cross]):
             raise QueryError("page", query.page, f"the last page is {-(-size // query.size)}")
         return np.arange(begin, min(begin + query.size, size))
 
-    def _ranked(self, counters: Counts, top: int, view: View) -> tuple[Counts, int]:
+    def _ranked(self, whole: Tally, top: int, view: View) -> tuple[Counts, int]:
         """Return the largest shares; the consistent view has those above noise only."""
-        raw = estimate_shares(self.collection, counters)
+        raw = estimate_shares(self.collection, whole.counters, covers=whole.covers)
         if isinstance(raw, NoReports):
             return np.arange(min(top, self.collection.domain.size)), 0
-        above = base_cut(raw.frequency, share_handler(self.collection).response, raw.n)
+        above = base_cut(raw.frequency, _noise(self.collection, raw.evidence), raw.n)
         largest = np.argsort(-raw.frequency, kind="stable")
         return (above if view is View.CONSISTENT else largest)[:top], len(above)
 
     def _shares(
         self,
-        counters: Counts,
+        data: Tally,
         query: EstimateQuery,
         selection: SelectedValues,
         terms: TermOptions,
@@ -237,17 +242,18 @@ class Values(SummedKind[Boolean | Choice | Cross]):
             places = None if is_whole else selection.places.tolist()
             return estimate_shares(
                 self.collection,
-                counters,
+                data.counters,
                 query.level,
                 query.own_view,
                 among=query.among.value,
                 values=places,
+                covers=data.covers,
                 **terms,
             )
         answered = query.among is Denominator.ANSWERED
         within = np.arange(self.collection.domain.size) if answered else None
         sums = estimate_sums(
-            self.collection, counters, selection.groups, query.level, within=within, **terms
+            self.collection, data.counters, selection.groups, query.level, within=within, **terms
         )
         if isinstance(sums, NoReports) or not self.collection.has_absent:
             return sums
@@ -280,10 +286,18 @@ def side_shares(
         values=None if places is None else places.tolist(),
         looks=query.looks,
         contributions=contributions,
+        covers=tally.covers,
     )
     if isinstance(shares, NoReports):
         raise ValueError(f"{collection.name}: no reports to compare")  # noqa: TRY004 - not its type
     return shares
+
+
+def _noise(collection: Collection, evidence: Estimator) -> ResponseDistribution:
+    """Return the distribution of a report's support, with what covers add to its variance."""
+    if isinstance(evidence, CoveredSupports):
+        return evidence.noise
+    return share_handler(collection).response
 
 
 def unanswered(labels: Sequence[Value]) -> tuple[Figure, ...]:

@@ -12,10 +12,11 @@ from veilcount_shared.domain import Number
 
 from ..estimation.confidence_intervals import Counts
 from ..estimation.confidence_sequences import LookCount
-from ..estimation.estimator import IntervalTarget
+from ..estimation.estimator import Estimator, IntervalTarget
 from ..estimation.fieller import ratios
 from ..estimation.open_strings import chance
 from ..estimation.poisoning import PoisoningTest, frequent_messages, nonzero_supports
+from ..estimation.proportions import SupportCounts
 from ..estimation.results import (
     ESTIMANDS,
     IntervalTerms,
@@ -55,12 +56,14 @@ class ShareOptions(TermOptions, total=False):
     """Which shares: where presence is hidden, those `among` all devices or those that answered.
 
     `values` are the places of a few values of a large domain. Of open strings, `candidates` are
-    looked for, all at once, and `places` are those found among them.
+    looked for, all at once, and `places` are those found among them. So many `covers` of a shuffler
+    are among the reports.
     """
 
     among: Literal["all", "answered"]
     values: Sequence[int] | None
     candidates: Sequence[str]
+    covers: int
 
 
 def interval_terms(collection: Collection, level: float, options: TermOptions) -> IntervalTerms:
@@ -129,11 +132,24 @@ def estimate_shares(
         return _found_strings(collection, counters, terms, options.get("candidates", ()))
     size = collection.inputs - hidden
     places = np.arange(size) if values is None else np.array(values, np.int64)
-    if not handler.report_count(counters):
+    covers = options.get("covers", 0)
+    if handler.report_count(counters) <= covers:
         return _no_reports(len(places), level)
     if hidden:
-        return _with_absent(handler, counters, terms, shown, places=places, of_all=among == "all")
-    return estimate_frequencies(handler.evidence(counters, places), terms, places, view=shown)
+        everywhere = np.append(places, handler.mechanism.k - 1)
+        everything = handler.support_counts(counters, everywhere, covers)
+        if among == "all":
+            return _of_all(everything, terms, shown, everywhere)
+        if covers:
+            raise ValueError("among covers, ask for the shares of all devices")
+        evidence: Estimator = _of_answered(handler, counters, everything, places)
+        estimand = f"{ANSWERED}, {ESTIMANDS[terms.target]}"
+        return estimate_frequencies(evidence, terms, places, estimand=estimand, view=shown)
+    if covers:
+        evidence = handler.support_counts(counters, places, covers)
+    else:
+        evidence = handler.evidence(counters, places)
+    return estimate_frequencies(evidence, terms, places, view=shown)
 
 
 def _found_strings(
@@ -202,33 +218,24 @@ def poisoning_test(collection: Collection, counters: Counts) -> PoisoningTest:
     return PoisoningTest(True, messages, mechanism.k + unused)
 
 
-def _with_absent(
-    handler: ShareHandler[Any],
-    counters: Counts,
-    terms: IntervalTerms,
-    view: View,
-    *,
-    places: Counts,
-    of_all: bool,
+def _of_all(
+    everything: SupportCounts, terms: IntervalTerms, view: View, everywhere: Counts
 ) -> ShareEstimates:
-    """Return the shares of all devices, with those absent, or of those that answered."""
-    absent = np.array([handler.mechanism.k - 1])
-    everywhere = np.append(places, absent)
-    everything = handler.support_counts(counters, everywhere)
+    """Return the shares of all devices, with those absent; these come last."""
+    estimand = f"{ALL_DEVICES}, {ESTIMANDS[terms.target]}"
+    shown = estimate_frequencies(everything, terms, everywhere, estimand=estimand, view=view)
     parts, rest = everything.rows(slice(-1)), everything.rows(slice(-1, None))
-    estimand = ESTIMANDS[terms.target]
-    if of_all:
-        shown = estimate_frequencies(
-            everything, terms, everywhere, estimand=f"{ALL_DEVICES}, {estimand}", view=view
-        )
-        return select_rows(shown, slice(-1), parts, select_rows(shown, slice(-1, None), rest))
+    return select_rows(shown, slice(-1), parts, select_rows(shown, slice(-1, None), rest))
+
+
+def _of_answered(
+    handler: ShareHandler[Any], counters: Counts, everything: SupportCounts, places: Counts
+) -> Estimator:
+    """Return the estimator of the shares of the devices that answered."""
+    absent = np.array([handler.mechanism.k - 1])
+    parts, rest = everything.rows(slice(-1)), everything.rows(slice(-1, None))
     joint = handler.joint_support(counters, absent)
-    evidence = ratios(
-        handler.response, joint, places, absent, parts=parts, part_of=rest, inverted=True
-    )
-    return estimate_frequencies(
-        evidence, terms, places, estimand=f"{ANSWERED}, {estimand}", view=view
-    )
+    return ratios(handler.response, joint, places, absent, parts=parts, part_of=rest, inverted=True)
 
 
 def _no_reports(size: int, level: float) -> NoReports:

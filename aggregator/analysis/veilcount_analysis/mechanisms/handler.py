@@ -27,6 +27,7 @@ from veilcount_shared.mechanisms import Mechanism
 from ..estimation.cdf import BucketHistogram
 from ..estimation.confidence_intervals import Counts, Floats
 from ..estimation.confidence_sequences import LookCount
+from ..estimation.covered_supports import CoveredSupports
 from ..estimation.difference import persons_variance
 from ..estimation.estimator import Estimator
 from ..estimation.proportions import SupportCounts
@@ -176,13 +177,20 @@ class ShareHandler(MechanismHandler[S]):
     def supports(self, counters: Counts, places: Counts | None = None) -> Counts:
         """Return how many reports support each input, or each of those at `places`."""
 
-    def support_counts(self, counters: Counts, places: Counts) -> SupportCounts:
-        """Return the estimator of some values; of two values, one share determines the other."""
+    def support_counts(self, counters: Counts, places: Counts, covers: int = 0) -> SupportCounts:
+        """Return the estimator of some values; of two values, one share determines the other.
+
+        So many of the reports are a shuffler's covers.
+        """
         k = self.mechanism.k
         few = None if np.array_equal(places, np.arange(k)) else places
         families = 1 if k == 2 else k  # noqa: PLR2004 - a share and its counterpart
         counts = self.supports(counters, few)
-        return SupportCounts(self.report_count(counters), counts, self.response, families)
+        n = self.report_count(counters) - covers
+        if covers:
+            support = self.mixture.owned / self.mixture.messages
+            return CoveredSupports(n, counts, self.response, families, covers, support)
+        return SupportCounts(n, counts, self.response, families)
 
     def evidence(self, counters: Counts, places: Counts) -> Estimator:
         """Return the estimator of some values, whatever it is made of."""

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from wsgiref.types import StartResponse, WSGIApplication
 
 from veilcount_serving.errors import Overloaded
+from veilcount_serving.group_commit import ANSWER_SECONDS
 from veilcount_serving.request_ids import ENVIRON_NAME, RequestIds
 from veilcount_serving.structured_logging import FaultLog
 from veilcount_shared.errors import BadField, WireError
@@ -26,7 +27,7 @@ from veilcount_shared.wire import BINARY_TYPE, JSON_TYPE, MAX_BODY
 
 from ...errors import ClockUntrusted, StoreError, StoreUnavailable
 from ...intake.decode import RequestBody, too_large
-from ...intake.group_intake import ANSWER_SECONDS, GroupIntake, IntakeRequest
+from ...intake.group_intake import GroupIntake, IntakeRequest
 from ...intake.pipeline import IntakeFailed, Outcome
 from ...intake.service_counters import REPORTS
 from ...records.api_keys import Role

@@ -1,0 +1,128 @@
+"""Shares of values among persons, where a shuffler's covers are counted with their reports.
+
+A cover is a uniform message and supports any value with the same probability. So what m of them
+add is binomial, and independent of the persons: its mean is subtracted, its variance is added, and
+where counts are small the exact distribution of the whole count is inverted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from ..scipy_modules import special
+from .confidence_intervals import Bools, Ends, Floats, quantile, score
+from .estimator import IntervalTarget, enough
+from .proportions import SupportCounts
+from .response_distribution import ResponseDistribution
+
+REACH = 12  # standard deviations of a count, on either side of its mean
+STEPS = 60  # of a bisection between 0 and 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CoveredSupports(SupportCounts):
+    """How often reports of n persons and of covers support each value. A report counts 0 or 1."""
+
+    covers: int
+    cover_support: float  # the probability that a cover supports a value
+
+    @property
+    def points(self) -> Floats:
+        """The shares among persons, with what covers add on average taken off."""
+        return self.response.share((self.counts - self.covers * self.cover_support) / self.n)
+
+    @property
+    def noise(self) -> ResponseDistribution:
+        """The distribution of a person's support, with their part of the covers' variance."""
+        variance = self.covers * self.cover_support * (1 - self.cover_support)
+        return replace(self.response, floor=self.response.floor + variance / self.n)
+
+    def error(self, target: IntervalTarget) -> Floats:
+        """Return the standard errors, of covers and persons together."""
+        return np.sqrt(self.noise.variance(self.points, sampled=target.sampled) / self.n)
+
+    def interval(self, alpha: float, target: IntervalTarget) -> Ends:
+        """Return score intervals; where counts vary too little, exact ones."""
+        counts, places = np.unique(self.counts, return_inverse=True)
+        once = replace(self, counts=counts)
+        sampled = target.sampled
+        ends = score(once.points, self.n, self.noise, quantile(alpha), sampled=sampled)
+        few = once.few(alpha, target)
+        if few.any():
+            exact = replace(self, counts=counts[few]).of_few(alpha, target)
+            for end, better in zip(ends, exact, strict=True):
+                end[few] = better
+        return ends[0][places], ends[1][places]
+
+    def few(self, alpha: float, target: IntervalTarget) -> Bools:
+        """Return where the whole count varies too little for the normal."""
+        variance = self.noise.variance(self.points, sampled=target.sampled)
+        return self.n * self.response.gap**2 * variance < enough(alpha)
+
+    def of_few(self, alpha: float, target: IntervalTarget) -> Ends:
+        """Return the shares under which neither tail of the whole count is below alpha / 2."""
+        ends = np.array([self._ends(int(count), alpha / 2, target) for count in self.counts])
+        return np.minimum(ends[:, 0], self.points), np.maximum(ends[:, 1], self.points)
+
+    def _ends(self, count: int, least: float, target: IntervalTarget) -> tuple[float, float]:
+        tail_of = self._sampled_tail if target.sampled else self._cohort_tail
+
+        def is_inside(share: float, *, upper: bool) -> bool:
+            return tail_of(count, share, upper=upper) > least
+
+        low = _last(lambda share: is_inside(1 - share, upper=True), 1.0)
+        high = _last(lambda share: is_inside(share, upper=False), 1.0)
+        return 1 - low, high
+
+    def _sampled_tail(self, count: int, share: float, *, upper: bool) -> float:
+        chance = self.response.Q + self.response.gap * share
+        return _tail(count, ((self.n, chance), self._cover_trials), upper=upper)
+
+    def _cohort_tail(self, count: int, share: float, *, upper: bool) -> float:
+        """Of the shares of n persons those in between are as the nearest one further in."""
+        holders = round(share * self.n)
+        persons = ((holders, self.response.P), (self.n - holders, self.response.Q))
+        return _tail(count, (*persons, self._cover_trials), upper=upper)
+
+    @property
+    def _cover_trials(self) -> tuple[int, float]:
+        return self.covers, self.cover_support
+
+
+def _last(is_inside: Callable[[float], bool], end: float) -> float:
+    """Return the last point from 0 on that is inside, up to an end; inside is an interval."""
+    if is_inside(end):
+        return end
+    good, bad = 0.0, end
+    for _ in range(STEPS):
+        middle = (good + bad) / 2
+        good, bad = (middle, bad) if is_inside(middle) else (good, middle)
+    return bad  # rounded outwards
+
+
+def _tail(count: int, trials: tuple[tuple[int, float], ...], *, upper: bool) -> float:
+    """Return Pr[sum of binomials >= count], or Pr[<= count]."""
+    first, chances = 0, np.ones(1)
+    for number, chance in trials:
+        begin, own = _binomial(number, chance)
+        first, chances = first + begin, np.convolve(chances, own)
+    place = min(max(count - first, 0), len(chances))
+    if upper:
+        return float(chances[place:].sum())
+    return float(chances[: max(count - first + 1, 0)].sum())
+
+
+@lru_cache(maxsize=1024)  # a bisection asks again for the covers'
+def _binomial(trials: int, chance: float) -> tuple[int, Floats]:
+    """Return the first count that has any probability, and the probabilities from it on."""
+    mean = trials * chance
+    width = REACH * np.sqrt(mean * (1 - chance)) + REACH * 4
+    first, last = max(0, int(mean - width)), min(trials, int(mean + width) + 1)
+    hits = np.arange(first, last + 1)
+    log = special.xlogy(hits, chance) + special.xlog1py(trials - hits, -chance)
+    log = log - special.betaln(1 + trials - hits, 1 + hits) - np.log1p(trials)
+    return first, np.exp(log)

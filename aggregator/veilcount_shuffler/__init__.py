@@ -1,0 +1,1 @@
+"""The shuffler: holds sealed reports that it cannot read, and hands each crowd over once."""

@@ -1,0 +1,59 @@
+"""A store of crowds as one process has it open."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from veilcount_shared.shuffling.part import BATCH_ID_BYTES
+
+from .crowd_folder import CrowdFolder
+from .crowd_states import CrowdState, CrowdStates
+from .disk import Disk
+from .served_crowds import ServedCrowd, ServedCrowds
+from .store_settings import StoreSettings
+from .witness import Witness
+
+
+def system_clock() -> datetime:
+    """Return the instant that the system's clock says."""
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class CrowdStore:
+    """What holds reports and what hands them over need alike."""
+
+    crowds: Path
+    served: ServedCrowds
+    states: CrowdStates
+    witness: Witness
+    disk: Disk
+    clock: Callable[[], datetime]
+
+    @classmethod
+    def open(
+        cls, settings: StoreSettings, witness: Path | None, development: timedelta | None = None
+    ) -> CrowdStore:
+        """Open a store with the operating system's files and clock."""
+        disk = Disk()
+        states = CrowdStates(settings.crowds, disk)
+        served = ServedCrowds(settings, development)
+        return cls(settings.crowds, served, states, Witness(witness, disk), disk, system_clock)
+
+    def folder(self, crowd_id: bytes) -> CrowdFolder:
+        """Return the folder of a crowd."""
+        return CrowdFolder(self.crowds, crowd_id, self.disk)
+
+    def begin(self, crowd: ServedCrowd) -> CrowdState:
+        """Make the folder and then the row of a crowd, unless it has begun; return its state."""
+        state = self.states.state(crowd.crowd_id)
+        if state is None:
+            self.folder(crowd.crowd_id).make()
+            batch_id = os.urandom(BATCH_ID_BYTES)
+            self.states.open(crowd.crowd_id, crowd.collection.fingerprint, crowd.period, batch_id)
+            state = self.states.state(crowd.crowd_id)
+        return CrowdState.OPEN if state is None else state

@@ -1,0 +1,137 @@
+"""What a shuffler costs a report: sealed, held, shuffled; beside the opening, in one run."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from veilcount_shared import parse_collections
+from veilcount_shared.oblivious_http.key_config import KeyConfig
+from veilcount_shared.oblivious_http.key_file import RelayKey
+from veilcount_shared.shuffling.envelope import Envelope
+from veilcount_shared.shuffling.plain_report import PlainReport
+from veilcount_shared.shuffling.sealed_report import open_report, seal_report
+from veilcount_shuffler.crowd_states import CrowdStates
+from veilcount_shuffler.crowd_store import CrowdStore
+from veilcount_shuffler.disk import Disk
+from veilcount_shuffler.holding import EnvelopeAnswer, Holding
+from veilcount_shuffler.served_crowds import ServedCrowd, ServedCrowds, crowds_of
+from veilcount_shuffler.shuffling_pass import shuffle
+from veilcount_shuffler.store_settings import StoreSettings
+from veilcount_shuffler.witness import Witness
+
+from .stopwatch import Stopwatch, timed
+from .table import Row, Table, target
+
+FILE = """
+app = "bench"
+[theme]
+question = "Which theme is active?"
+values = ["light", "dark", "system"]
+model = "shuffled"
+presence = "hidden"
+epsilon = 4
+unit = "day"
+batch = {epsilon = 1, delta = 1e-6, least = 1000, covers = 142}
+from = 2026-12-01
+until = 2027-02-01
+"""
+START, NOW = date(2026, 12, 1), datetime(2026, 12, 2, 3, tzinfo=UTC)
+LONE, MANY = 1, 32  # reports in a group; under load there are many
+SEAL, HOLD, SHUFFLE = 150, 50, 8  # microseconds a report
+NOTES = (
+    "CPU time of a report, files synced, without HTTP. open: of HPKE as the library has it, for",
+    "  scale. times: of that. Sealed reports are random bytes where nothing opens them.",
+)
+
+
+def run(*, quick: bool) -> Table:
+    """Measure groups of one and of many, and a crowd."""
+    number = 10_000 if quick else 200_000
+    with TemporaryDirectory() as folder:
+        bench = Crowds(Path(folder))
+        seal, opening = bench.sealing(0.05 if quick else 0.5)
+        figures: list[tuple[str, float, int | None]] = [
+            ("open", opening, None),
+            ("device: seal", seal, SEAL),
+        ]
+        for size, most in ((LONE, None), (MANY, HOLD)):
+            what = f"hold, {size} in a group"
+            figures.append((what, bench.hold(size, 500 if quick else 5000), most))
+        figures.append((f"shuffle, {number:,} reports", bench.shuffle(number), SHUFFLE))
+    rows: list[Row] = [
+        {"what": what, "us": us, "times": us / opening, **target(us, most)}
+        for what, us, most in figures
+    ]
+    return Table("shuffler: what a report costs on its way", rows, NOTES, digits=2)
+
+
+class Crowds:
+    """A store in this process."""
+
+    def __init__(self, folder: Path) -> None:
+        self._private = X25519PrivateKey.generate()
+        config = KeyConfig(1, self._private.public_key().public_bytes_raw())
+        settings = StoreSettings(folder / "store", Disk())
+        settings.make("http://127.0.0.1:1", "", "bench")
+        settings.set_keys([RelayKey(START, config.encode(), config)], START)
+        settings.add_collections(list(parse_collections(FILE, _no_file).values()), START)
+        states, served = CrowdStates(settings.crowds, Disk()), ServedCrowds(settings)
+        witness = Witness(None, Disk())
+        self._now = NOW
+        self._store = CrowdStore(
+            settings.crowds, served, states, witness, Disk(), lambda: self._now
+        )
+        self._crowds = list(crowds_of(settings))
+
+    def sealing(self, budget: float) -> tuple[float, float]:
+        """Return what it costs to seal a report and to open it."""
+        crowd, keys = self._crowds[0], {1: self._private}
+        plain = PlainReport(crowd.collection.pack(0)).encode()
+
+        def seal(plain: bytes) -> bytes:
+            return seal_report(crowd.config, crowd.crowd_id, crowd.period, plain)
+
+        def opened(sealed: bytes) -> bytes:
+            return open_report(keys, crowd.crowd_id, crowd.period, sealed)
+
+        watches = Stopwatch(seal, [plain]), Stopwatch(opened, [seal(plain)])
+        return watches[0].microseconds(budget), watches[1].microseconds(budget)
+
+    def hold(self, size: int, number: int) -> float:
+        """Return what a report costs in groups of this size, from its bytes on."""
+        holding, crowd = Holding(self._store), self._crowds[0]
+        raws = [_envelope(crowd).encode() for _ in range(number)]
+
+        def take() -> None:
+            for start in range(0, number, size):
+                group = [Envelope.decode(raw) for raw in raws[start : start + size]]
+                assert set(holding.hold(group)) == {EnvelopeAnswer.HELD}
+
+        us, _ = timed(take)
+        holding.close()
+        return us / number
+
+    def shuffle(self, number: int) -> float:
+        """Return what a report of a crowd costs once it is sealed, covers included."""
+        crowd = self._crowds[1]
+        self._now = NOW + timedelta(days=1)
+        holding = Holding(self._store)
+        for _ in range(0, number, 1000):
+            holding.hold([_envelope(crowd) for _ in range(1000)])
+        holding.close()
+        us, order = timed(shuffle, crowd, self._store.folder(crowd.crowd_id), Disk())
+        assert order.reports == number
+        return us / number
+
+
+def _envelope(crowd: ServedCrowd) -> Envelope:
+    return Envelope(crowd.crowd_id, crowd.period, os.urandom(crowd.size))
+
+
+def _no_file(name: str) -> list[str]:
+    raise FileNotFoundError(name)

@@ -1,0 +1,183 @@
+"""Shares among covers: unbiased, covered at their level, and no better than they are.
+
+Each population is drawn from the exact distributions, seeded; a check of coverage fails by chance
+with probability below 1e-4 (alpha), and rejects the planted estimators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+
+from veilcount_analysis.errors import QueryError
+from veilcount_analysis.estimation.confidence_intervals import Counts
+from veilcount_analysis.estimation.covered_supports import CoveredSupports, _tail
+from veilcount_analysis.estimation.estimator import IntervalTarget
+from veilcount_analysis.kinds.estimate import SeriesData, estimate_series, refuse_covers
+from veilcount_analysis.kinds.estimate_query import Denominator, EstimateQuery
+from veilcount_analysis.kinds.registry import kind_of
+from veilcount_analysis.kinds.source import Tally
+from veilcount_analysis.mechanisms.estimates import estimate_shares
+from veilcount_analysis.mechanisms.handler import share_handler
+from veilcount_shared import Collection
+
+from ...properties.definition_harness import parse_definition
+
+BATCH = "batch = {epsilon = 1, delta = 0.000001, covers = %d}"
+
+
+def shuffled(lines: str, covers: int) -> Collection:
+    """Return a shuffled question at epsilon 4."""
+    return parse_definition(f"epsilon = 4\nmodel = 'shuffled'\n{lines}\n{BATCH % covers}")
+
+
+YES_NO = shuffled("boolean = true", 110)
+RUNS, ALPHA = 2000, 0.05
+#: below it by chance with probability under 1e-4: four standard errors
+LEAST_COVERAGE = 1 - ALPHA - 4 * (ALPHA * (1 - ALPHA) / RUNS) ** 0.5
+Evidence = CoveredSupports
+Plant = Callable[[Evidence], Evidence]
+
+
+def honest(evidence: Evidence) -> Evidence:
+    return evidence
+
+
+def kept_in(evidence: Evidence) -> Evidence:
+    """Planted: covers count as persons."""
+    return replace(evidence, covers=0, n=evidence.n + evidence.covers)
+
+
+def certain(evidence: Evidence) -> Evidence:
+    """Planted: the mean of the covers is subtracted, and their variance is not added."""
+    counts = evidence.counts - round(evidence.covers * evidence.cover_support)
+    return replace(evidence, counts=np.maximum(counts, 0), covers=0)
+
+
+def drawn(collection: Collection, holders: int, n: int, seed: int) -> list[Evidence]:
+    """Return the evidence on one value of many batches of n persons, of whom so many hold it."""
+    generator, handler = np.random.default_rng(seed), share_handler(collection)
+    assert collection.batch is not None
+    covers, p, q = collection.batch.covers, handler.response.P, handler.response.Q
+    support = handler.mixture.owned / handler.mixture.messages
+    counts = (
+        generator.binomial(holders, p, RUNS)
+        + generator.binomial(n - holders, q, RUNS)
+        + generator.binomial(covers, support, RUNS)
+    )
+    return [
+        CoveredSupports(n, np.array([count]), handler.response, 1, covers, support)
+        for count in counts.tolist()
+    ]
+
+
+def coverage(evidence: list[Evidence], share: float, plant: Plant) -> float:
+    ends: dict[int, tuple[float, float]] = {}
+    hits = 0
+    for one in evidence:
+        count = int(one.counts[0])
+        if count not in ends:
+            low, high = plant(one).interval(ALPHA, IntervalTarget.COHORT)
+            ends[count] = float(low[0]), float(high[0])
+        hits += ends[count][0] - 1e-12 <= share <= ends[count][1] + 1e-12
+    return hits / len(evidence)
+
+
+@pytest.mark.parametrize("n", [300, 1000])
+@pytest.mark.parametrize("share", [0, 0.002, 0.05])
+def test_intervals_cover_at_their_level(n: int, share: float) -> None:
+    holders = round(share * n)
+    evidence = drawn(YES_NO, holders, n, seed=1)
+
+    assert coverage(evidence, holders / n, honest) >= LEAST_COVERAGE
+
+
+@pytest.mark.parametrize("plant", [kept_in, certain])
+def test_planted_estimators_do_not_cover(plant: Plant) -> None:
+    evidence = drawn(YES_NO, 15, 300, seed=1)
+
+    assert coverage(evidence, 15 / 300, plant) < LEAST_COVERAGE
+
+
+def test_the_figures_are_unbiased_and_their_error_is_the_stated_one() -> None:
+    evidence = drawn(YES_NO, 50, 1000, seed=2)
+    points = np.array([float(one.points[0]) for one in evidence])
+    stated = float(evidence[0].error(IntervalTarget.COHORT)[0])
+
+    assert abs(points.mean() - 0.05) < 4 * stated / RUNS**0.5
+    assert points.std() == pytest.approx(stated, rel=0.08)
+    assert stated > 1.2 * float(certain(evidence[0]).error(IntervalTarget.COHORT)[0])
+
+
+def test_exact_tails_are_sums_of_binomials() -> None:
+    """Against every outcome of three small ones."""
+    trials = ((3, 0.9), (4, 0.1), (5, 0.25))
+    chances = np.ones(1)
+    for number, chance in trials:
+        own = np.ones(1)
+        for _ in range(number):
+            own = np.convolve(own, [1 - chance, chance])
+        chances = np.convolve(chances, own)
+
+    for count in range(-1, 14):
+        assert _tail(count, trials, upper=True) == pytest.approx(chances[max(count, 0) :].sum())
+        assert _tail(count, trials, upper=False) == pytest.approx(
+            chances[: max(count + 1, 0)].sum()
+        )
+
+
+# -- the walk of a series --------------------------------------------------------------------------
+
+
+def counters_of(collection: Collection, n: int) -> Counts:
+    """Return the expected counters of n persons who all hold the first value, and of covers."""
+    handler = share_handler(collection)
+    assert collection.batch is not None
+    k, covers = handler.mechanism.k, collection.batch.covers
+    counters = np.full(k, round(n * handler.response.Q + covers / k), np.int64)
+    counters[0] = 0
+    counters[0] = n + covers - counters.sum()
+    return counters
+
+
+def test_n_is_that_of_the_persons_and_shares_are_of_them() -> None:
+    shares = estimate_shares(YES_NO, counters_of(YES_NO, 1000), covers=110)
+
+    assert shares.n == 1000
+    assert shares.frequency is not None
+    assert shares.frequency[0] == pytest.approx(1, abs=0.01)
+
+
+def test_covers_alone_are_no_answers() -> None:
+    counters = counters_of(YES_NO, 0)
+
+    assert estimate_shares(YES_NO, counters, covers=110).n == 0
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        (EstimateQuery(among=Denominator.ANSWERED), "among"),
+        (EstimateQuery(groups=("a:True",)), "group"),
+    ],
+)
+def test_what_covers_cannot_be_taken_out_of_is_refused_by_name(
+    query: EstimateQuery, field: str
+) -> None:
+    with pytest.raises(QueryError) as caught:
+        refuse_covers(kind_of(YES_NO), query, Tally(counters_of(YES_NO, 1000), 110))
+
+    assert caught.value.field == field
+
+
+def test_a_kind_that_does_not_subtract_covers_is_refused_whole() -> None:
+    mean = shuffled("range = [0, 9]\nmeasure = 'mean'\npresence = 'public'", 142)
+    counters = np.ones(mean.mechanism.counters, np.int64)
+    series = partial(SeriesData, None, None, Tally(counters, 1), None)  # type: ignore[arg-type] # not read
+
+    with pytest.raises(QueryError, match="among a shuffler's covers are not to be had yet"):
+        estimate_series(kind_of(mean), EstimateQuery(), series())
