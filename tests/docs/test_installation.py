@@ -41,6 +41,7 @@ def test_a_checkout_can_be_installed(tmp_path: Path) -> None:
         "veilcount_reader",
         "veilcount_serving",
         "veilcount_shared",
+        "veilcount_shuffler",
     }
     assert {"veilcount", "veilcount-aggregator"} <= {
         path.name for path in (tmp_path / "bin").iterdir()
