@@ -16,7 +16,7 @@ from typing import Literal
 from veilcount_shared import Collection, SystemRandomSource, load_collections
 from veilcount_shared.collection import Linkage
 from veilcount_shared.errors import VeilcountError
-from veilcount_shared.oblivious_http.key_config import decode_configs
+from veilcount_shared.oblivious_http.key_file import decode_key_file
 
 from .clock import BoundedClock, SystemClock
 from .consent import ConsentDecisions, NoDecisions
@@ -179,7 +179,7 @@ class Session:
             if isinstance(self._options.relay_keys, bytes)
             else read_relay_keys(settings.relay_keys)
         )
-        configs = decode_configs(keys)
+        configs = [key.config for key in decode_key_file(keys)]
         return RelayTransport(
             settings.relay, configs, settings.key, self.clock.now, self._warn_of_end
         )

@@ -18,7 +18,9 @@ from .distributions import Environment, build_wheels
 from .server import Server
 from .test_serving import COUNTED, KNOWN, YESTERDAY, body, collection, send
 
-CLIENT_BYTES = 330_000  # of the wheel that every app ships, with languages, compiled files and batches
+CLIENT_BYTES = (
+    330_000  # of the wheel that every app ships, with languages, compiled files and batches
+)
 RECORD = """
 import sys
 sys.path[:0] = sys.argv[3:]  # the wheel, which is a zip archive

@@ -27,7 +27,8 @@ from veilcount_client.delivery.relay import RelayTransport
 from veilcount_shared import SystemRandomSource, load_collections
 from veilcount_shared.oblivious_http.binary_http import Request, Response
 from veilcount_shared.oblivious_http.encapsulation import REQUEST_TYPE, seal_request
-from veilcount_shared.oblivious_http.key_config import KEY_PROBLEM, KeyConfig, decode_configs
+from veilcount_shared.oblivious_http.key_config import KEY_PROBLEM, KeyConfig
+from veilcount_shared.oblivious_http.key_file import decode_key_file
 from veilcount_shared.wire import BINARY_TYPE, JSON_TYPE, MAX_BODY, encode_base64
 
 from ..client.device_fixtures import Device, definitions_text
@@ -99,7 +100,7 @@ class Deployed:
 
     @property
     def keys(self) -> list[KeyConfig]:
-        return decode_configs((self.folder / "relay.keys").read_bytes())
+        return [key.config for key in decode_key_file((self.folder / "relay.keys").read_bytes())]
 
     def device(self, number: int, url: str) -> Device:
         transport = RelayTransport(url, self.keys, None, SystemClock.now)

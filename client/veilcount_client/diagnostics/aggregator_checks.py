@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from veilcount_shared.errors import VeilcountError
-from veilcount_shared.oblivious_http.key_config import AES_128_GCM, KeyConfig, decode_configs
+from veilcount_shared.oblivious_http.key_config import AES_128_GCM, KeyConfig
+from veilcount_shared.oblivious_http.key_file import decode_key_file
 from veilcount_shared.report import Batch, Losses
 from veilcount_shared.wire import VERSION, encode_binary
 
@@ -62,7 +63,8 @@ def check_relay(
         yield DiagnosticResult("relay", False, why)
         return
     try:
-        keys = decode_configs(read_relay_keys(settings.relay_keys))
+        content = read_relay_keys(settings.relay_keys)
+        keys = [key.config for key in decode_key_file(content)]
     except (VeilcountError, RuntimeError) as error:
         yield DiagnosticResult("relay keys", False, _with_fix(error))
         return

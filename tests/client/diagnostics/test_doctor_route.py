@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ from veilcount_client.diagnostics.doctor import examine
 from veilcount_client.diagnostics.problems import DiagnosticResult
 from veilcount_client.settings import read_settings
 from veilcount_shared.oblivious_http.encapsulation import RESPONSE_TYPE
-from veilcount_shared.oblivious_http.key_config import KEY_PROBLEM, KeyConfig, encode_configs
+from veilcount_shared.oblivious_http.key_config import KEY_PROBLEM, KeyConfig
+from veilcount_shared.oblivious_http.key_file import encode_key_file
 
 from ..delivery.app_client import NOBODY
 from ..delivery.server_fixtures import answering, serving
@@ -20,6 +22,7 @@ from .app_file import FILE, NOW
 
 PROBLEM = "application/problem+json"
 KEY = KeyConfig(3, bytes([9]) + bytes(31))
+KEY_FILE = encode_key_file([(date(2026, 11, 1), KEY.encode())]).encode()
 TOKENS = (
     FILE.split("\n[", maxsplit=1)[0]
     + """
@@ -48,7 +51,7 @@ def found(folder: Path, file: str = FILE, **options: str) -> dict[str, Diagnosti
 @pytest.fixture
 def keys(tmp_path: Path) -> str:
     path = tmp_path / "relay.keys"
-    path.write_bytes(encode_configs([KEY]))
+    path.write_bytes(KEY_FILE)
     return str(path)
 
 
@@ -59,9 +62,9 @@ def keys(tmp_path: Path) -> str:
         (NOBODY, None, "relay keys", "relay-keys create --out"),
         (NOBODY, b"", "relay keys", "ship the file"),
         (NOBODY, b"no keys at all", "relay keys", "ship the file"),
-        (NOBODY, encode_configs([KEY])[:-1], "relay keys", "ship the file"),
-        (NOBODY, encode_configs([KEY]).replace(b"\0\x20", b"\0\x10", 1), "relay keys", "X25519"),
-        (NOBODY, encode_configs([KEY]), "relay", "cannot be reached"),
+        (NOBODY, KEY_FILE[:-9], "relay keys", "ship the file"),
+        (NOBODY, KEY_FILE.replace(b"0020", b"0010", 1), "relay keys", "X25519"),
+        (NOBODY, KEY_FILE, "relay", "cannot be reached"),
     ],
 )
 def test_what_is_wrong_before_the_relay_is_named(

@@ -18,7 +18,8 @@ from veilcount_aggregator.store import open_store
 from veilcount_client.clock import SystemClock
 from veilcount_client.delivery.relay import RelayTransport
 from veilcount_shared import SystemRandomSource, load_collections
-from veilcount_shared.oblivious_http.key_config import KEY_PROBLEM, decode_configs
+from veilcount_shared.oblivious_http.key_config import KEY_PROBLEM
+from veilcount_shared.oblivious_http.key_file import decode_key_file
 
 from ...client.device_fixtures import Device, definitions_text
 from ...redis_server import HOST, RedisServer
@@ -157,7 +158,7 @@ def test_the_password_of_redis_is_replaced_while_devices_send(tmp_path: Path) ->
 
 def relayed_device(place: Path, definitions: Path, keys: Path, url: str) -> Device:
     """Start a device of an app that came with a file of the gateway's keys."""
-    configs = decode_configs(keys.read_bytes())
+    configs = [key.config for key in decode_key_file(keys.read_bytes())]
     return Device(
         place,
         load_collections(definitions),
