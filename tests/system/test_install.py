@@ -18,7 +18,7 @@ from .distributions import Environment, build_wheels
 from .server import Server
 from .test_serving import COUNTED, KNOWN, YESTERDAY, body, collection, send
 
-CLIENT_BYTES = (
+CLIENT_BYTES = 330_000  # of the wheel that apps ship: languages, compiled files, batches
     330_000  # of the wheel that every app ships, with languages, compiled files and batches
 )
 RECORD = """

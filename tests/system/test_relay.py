@@ -27,7 +27,7 @@ from veilcount_client.delivery.relay import RelayTransport
 from veilcount_shared import SystemRandomSource, load_collections
 from veilcount_shared.oblivious_http.binary_http import Request, Response
 from veilcount_shared.oblivious_http.encapsulation import REQUEST_TYPE, seal_request
-from veilcount_shared.oblivious_http.key_config import KEY_PROBLEM, KeyConfig
+from veilcount_shared.oblivious_http.key_config import KEY_PROBLEM, KeyConfig, decode_configs
 from veilcount_shared.oblivious_http.key_file import decode_key_file
 from veilcount_shared.wire import BINARY_TYPE, JSON_TYPE, MAX_BODY, encode_base64
 
@@ -187,7 +187,7 @@ def test_reports_and_row_closes_are_relayed_with_the_pool_stopped(deployed: Depl
 
     assert (waiting, deployed.counted()) == (0, 1)
     assert closed == 204
-    assert keys == (deployed.folder / "relay.keys").read_bytes()
+    assert decode_configs(keys) == deployed.keys
 
 
 def inner_status(server: Server, deployed: Deployed, path: str, content: bytes, kind: str) -> int:
