@@ -19,8 +19,6 @@ from .server import Server
 from .test_serving import COUNTED, KNOWN, YESTERDAY, body, collection, send
 
 CLIENT_BYTES = 330_000  # of the wheel that apps ship: languages, compiled files, batches
-    330_000  # of the wheel that every app ships, with languages, compiled files and batches
-)
 RECORD = """
 import sys
 sys.path[:0] = sys.argv[3:]  # the wheel, which is a zip archive
