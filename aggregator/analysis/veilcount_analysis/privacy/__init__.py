@@ -1,0 +1,1 @@
+"""What a person reveals: budgets, amplification, covers, trust models."""
