@@ -9,10 +9,14 @@ from tempfile import TemporaryDirectory
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
+from veilcount_aggregator.intake.shuffled_batches.opening import SealedPart, open_part
+from veilcount_aggregator.intake.shuffled_batches.report_table import read_table
+from veilcount_analysis.series.series import Series
 from veilcount_shared import parse_collections
 from veilcount_shared.oblivious_http.key_config import KeyConfig
 from veilcount_shared.oblivious_http.key_file import RelayKey
 from veilcount_shared.shuffling.envelope import Envelope
+from veilcount_shared.shuffling.part import PART_REPORTS
 from veilcount_shared.shuffling.plain_report import PlainReport
 from veilcount_shared.shuffling.sealed_report import open_report, seal_report
 from veilcount_shuffler.crowd_states import CrowdStates
@@ -42,7 +46,7 @@ until = 2027-02-01
 """
 START, NOW = date(2026, 12, 1), datetime(2026, 12, 2, 3, tzinfo=UTC)
 LONE, MANY = 1, 32  # reports in a group; under load there are many
-SEAL, HOLD, SHUFFLE = 150, 50, 8  # microseconds a report
+SEAL, HOLD, SHUFFLE, OPEN_AND_READ, READ = 150, 50, 8, 55, 16  # microseconds a report
 NOTES = (
     "CPU time of a report, files synced, without HTTP. open: of HPKE as the library has it, for",
     "  scale. times: of that. Sealed reports are random bytes where nothing opens them.",
@@ -55,14 +59,17 @@ def run(*, quick: bool) -> Table:
     with TemporaryDirectory() as folder:
         bench = Crowds(Path(folder))
         seal, opening = bench.sealing(0.05 if quick else 0.5)
+        opened, read = bench.opening_part(512 if quick else PART_REPORTS)
         figures: list[tuple[str, float, int | None]] = [
             ("open", opening, None),
             ("device: seal", seal, SEAL),
         ]
-        for size, most in ((LONE, None), (MANY, HOLD)):
+        for size in (LONE, MANY):
             what = f"hold, {size} in a group"
-            figures.append((what, bench.hold(size, 500 if quick else 5000), most))
+            figures.append((what, bench.hold(size, 500 if quick else 5000), HOLD))
         figures.append((f"shuffle, {number:,} reports", bench.shuffle(number), SHUFFLE))
+        figures.append(("aggregator: open and read", opened + read, OPEN_AND_READ))
+        figures.append(("aggregator: read alone", read, READ))
     rows: list[Row] = [
         {"what": what, "us": us, "times": us / opening, **target(us, most)}
         for what, us, most in figures
@@ -101,6 +108,26 @@ class Crowds:
 
         watches = Stopwatch(seal, [plain]), Stopwatch(opened, [seal(plain)])
         return watches[0].microseconds(budget), watches[1].microseconds(budget)
+
+    def opening_part(self, number: int) -> tuple[float, float]:
+        """Return what an aggregator pays to open a report of a part, and to read and count it."""
+        crowd = self._crowds[0]
+        plain = PlainReport(crowd.collection.pack(0)).encode()
+        sealed = (
+            seal_report(crowd.config, crowd.crowd_id, crowd.period, plain) for _ in range(number)
+        )
+        private = self._private.private_bytes_raw()
+        names = (crowd.config.key_id, private, crowd.crowd_id, crowd.period, crowd.size)
+        part = SealedPart(*names, len(plain), b"".join(sealed))
+        opening, opened = timed(open_part, part)
+        series = Series(crowd.collection)
+
+        def read() -> None:
+            table = read_table(series, crowd.period, opened)
+            assert table.counters(table.readable).sum() == number
+
+        reading, _ = timed(read)
+        return opening / number, reading / number
 
     def hold(self, size: int, number: int) -> float:
         """Return what a report costs in groups of this size, from its bytes on."""
