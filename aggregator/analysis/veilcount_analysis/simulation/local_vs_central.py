@@ -156,6 +156,7 @@ def _paired(collection: Collection) -> Collection:
         per_day=1,
         answers=None,
         presence=Presence.PUBLIC,
+        batch=None,
         twin=None,
     )
 

@@ -66,6 +66,9 @@ def _simulated_kind(collection: Collection) -> Kind[object, object]:
     if collection.trust.reveals:
         fix = f"{collection.name} is central: give a local one, which is compared with a curator"
         raise click.BadParameter(fix, param_hint="NAME")
+    if collection.batch and collection.batch.covers:
+        fix = f'{collection.name} has covers, which no simulation draws yet: try model = "local"'
+        raise click.BadParameter(fix, param_hint="NAME")
     kind = kind_of(collection)
     if kind.simulation is None:
         supported = ", ".join(query.subject for query in QUERIES)
