@@ -106,10 +106,10 @@ def test_other_kinds_need_so_many_covers_and_one_less_is_too_few(
     )
 
 
-def test_no_covers_are_needed_for_the_reports_own_epsilon_and_none_suffice_for_zero_delta() -> None:
+def test_the_reports_own_epsilon_needs_no_covers_and_rounding_errors_count_none() -> None:
     assert least_covers(cells(4), FOUR, DELTA) == 0
     assert FOUR >= cover_epsilon(cells(4), 0, DELTA) > Fraction("3.999")
-    with pytest.raises(ValueError, match="no number of covers"):
+    with pytest.raises(ValueError, match="below what rounding leaves"):
         least_covers(cells(4), ONE, Fraction(1, 10**30))
 
 
@@ -261,6 +261,13 @@ def test_a_bound_by_the_variation_ratio_is_caught() -> None:
 )
 def test_the_best_guess_among_covers(k: int, covers: int, guess: float) -> None:
     assert round(best_guess(cells(k), covers), 3) == guess
+
+
+@pytest.mark.parametrize(("k", "guess"), [(2, 0.982), (3, 0.973), (4, 0.965)])
+def test_without_covers_a_server_that_floods_a_batch_guesses_nearly_always(
+    k: int, guess: float
+) -> None:
+    assert round(best_guess(cells(k), 0), 3) == guess
 
 
 def test_the_best_guess_of_two_values_is_the_enumerated_one() -> None:

@@ -76,7 +76,7 @@ def least_covers(mechanism: Randomizer, epsilon: Fraction, delta: Fraction) -> i
         high *= 2
         if high > MOST_COVERS:
             raise ValueError(
-                f"epsilon = {epsilon} at delta = {delta}: no number of covers gives it"
+                f"delta = {float(delta):g}: below what rounding leaves of it; give a larger one"
             )
     return bisect_left(range(high), True, lo=high // 2, key=enough)
 
