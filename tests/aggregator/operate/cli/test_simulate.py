@@ -176,3 +176,20 @@ def test_the_periods_of_a_trend_are_shown_with_the_true_shares(typed: Type, othe
     assert "all reports together at epsilon 4" in table
     assert "the truth is in 12 of 12 intervals, of 12 periods" in table
     assert "2027-01-31" not in table
+
+
+def test_covers_are_refused_by_name(typed: Type, tmp_path: Path) -> None:
+    """Figures without them would promise too much; a batch of local reports has none."""
+    file = tmp_path / "batches.toml"
+    rules = {"shuffled": "epsilon = 0.5, delta = 1e-6, covers = 1000", "local": "least = 50"}
+    tables = [
+        f"[{model}]\nquestion = 'Is it?'\nboolean = true\nepsilon = 1\nunit = 'month'\n"
+        f"from = 2026-11-01\nuntil = 2027-11-01\nmodel = '{model}'\nbatch = {{{keys}}}\n"
+        for model, keys in rules.items()
+    ]
+    file.write_text("\n".join(["app = 'acme'", *tables]), encoding="utf-8")
+
+    refused = typed("simulate", str(file), "shuffled", "--n", "1000")
+
+    assert "shuffled has covers, which no simulation draws yet" in refused.err
+    assert typed("simulate", str(file), "local", "--n", "1000", "--json").json["n"] == 1000
