@@ -16,6 +16,7 @@ from veilcount_aggregator.store import (
     CODES,
     ROW_BYTES,
     VERDICTS,
+    BatchChange,
     Cell,
     Codes,
     Record,
@@ -159,6 +160,8 @@ def fill(store: Store) -> None:
     records = [Record("key", "a/b", b"\0"), Record("audit", "1", b"")]
     store.change_records(store.generation(), records)
     store.commit([], {ServiceCounter("lost", "", -1, "a/b"): 4})
+    spent = np.array([list(row(number)) for number in range(3)], np.uint8).reshape(3, ROW_BYTES)
+    assert store.change_batch(LINKED, BatchChange("ab12", None, b"an entry", 3, spent))
 
 
 def everything(store: Store) -> list[object]:
@@ -168,6 +171,8 @@ def everything(store: Store) -> list[object]:
         *(counts(store, which, *store.report_counts(which)) for which in FILLED),
         *(histograms(store, which) for which in FILLED),
         *(store.new_pseudonyms(which) for which in FILLED),
+        store.batches(LINKED),
+        store.spent_tokens(LINKED, 3, np.array([list(row(1))], np.uint8)).tolist(),
         store.service_counts(),
         store.records("key"),
         store.records("audit"),

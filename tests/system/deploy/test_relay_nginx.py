@@ -20,6 +20,7 @@ from veilcount_client.clock import SystemClock
 from veilcount_client.delivery.relay import RelayTransport
 from veilcount_client.delivery.transport import HttpTransport, Later
 from veilcount_shared.oblivious_http.encapsulation import REQUEST_TYPE
+from veilcount_shared.oblivious_http.key_config import decode_configs
 from veilcount_shared.wire import MAX_BODY
 
 from ..server import HOST, Server, free_port
@@ -85,7 +86,6 @@ def test_a_device_is_counted_through_a_relay_and_the_proxy_and_no_log_has_an_add
     deployed: Deployed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the gateway's certificate alone among those that the relay trusts."""
-    keys = (deployed.folder / "relay.keys").read_bytes()
     with (
         Server(deployed.store, deployed.folder) as server,
         in_front_of(tmp_path / "proxy", server.port, more=RELAY_NETWORK) as proxy,
@@ -107,7 +107,7 @@ def test_a_device_is_counted_through_a_relay_and_the_proxy_and_no_log_has_an_add
         log = server.log_text()
 
     assert deployed.counted() == 2
-    assert compared.content == keys
+    assert decode_configs(compared.content) == deployed.keys
     assert HOST not in written
     assert not any(each in written + log for each in pseudonyms)
 

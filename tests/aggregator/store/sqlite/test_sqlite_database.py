@@ -112,7 +112,7 @@ def test_tables_are_strict(store: SqliteStore) -> None:
             " and name not like 'sqlite_%'"
         ).fetchall()
 
-    assert strict == [(1,)] * 12
+    assert strict == [(1,)] * 14
 
 
 def test_another_programs_database_is_refused(path: Path) -> None:
