@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from veilcount_analysis.errors import QueryError
 from veilcount_analysis.estimation.confidence_intervals import Counts
 from veilcount_analysis.estimation.covered_supports import CoveredSupports, _tail
 from veilcount_analysis.estimation.estimator import IntervalTarget
-from veilcount_analysis.kinds.estimate import SeriesData, estimate_series, refuse_covers
+from veilcount_analysis.kinds.estimate import SeriesData, refuse_covers
 from veilcount_analysis.kinds.estimate_query import Denominator, EstimateQuery
 from veilcount_analysis.kinds.registry import kind_of
 from veilcount_analysis.kinds.source import Tally
@@ -174,10 +175,19 @@ def test_what_covers_cannot_be_taken_out_of_is_refused_by_name(
     assert caught.value.field == field
 
 
-def test_a_kind_that_does_not_subtract_covers_is_refused_whole() -> None:
-    mean = shuffled("range = [0, 9]\nmeasure = 'mean'\npresence = 'public'", 142)
-    counters = np.ones(mean.mechanism.counters, np.int64)
-    series = partial(SeriesData, None, None, Tally(counters, 1), None)  # type: ignore[arg-type] # not read
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "range = [0, 9]\nmeasure = 'mean'\npresence = 'public'",
+        "values = 'open'\ndiscover = false\npresence = 'public'",
+    ],
+)
+def test_a_kind_that_does_not_subtract_covers_is_refused_before_it_searches(lines: str) -> None:
+    question = shuffled(lines, 500)
+    tally = Tally(np.ones(question.mechanism.counters, np.int64), 1)
+    searches = SimpleNamespace()  # an attribute that is read fails
+    source: Any = SimpleNamespace(tally=lambda *_: tally, searches=searches)
+    scope: Any = SimpleNamespace(whole=SimpleNamespace(periods=range(1)), cells=(0,))
 
     with pytest.raises(QueryError, match="among a shuffler's covers are not to be had yet"):
-        estimate_series(kind_of(mean), EstimateQuery(), series())
+        SeriesData.load(kind_of(question), source, EstimateQuery(), scope)

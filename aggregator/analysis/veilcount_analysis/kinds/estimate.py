@@ -36,6 +36,7 @@ class SeriesData:
     ) -> SeriesData:
         """Read the whole range, and select values by it; a search of strings is counted."""
         whole = source.tally(scope.whole.periods, scope.cells)
+        refuse_covers(kind, query, whole)  # before a search is counted
         return cls(source, scope, whole, kind.load(source, query, scope, whole))
 
     def figure_count(self, kind: Kind[Any, Any]) -> int:
@@ -55,7 +56,6 @@ class SeriesFigures:
 
 def estimate_series(kind: Kind[Any, Any], query: EstimateQuery, data: SeriesData) -> SeriesFigures:
     """Return the figures of one series."""
-    refuse_covers(kind, query, data.whole)
     failed, message = kind.poisoning(data.whole)
     is_smooth = query.view is View.SMOOTH
     problem = smoothing_problem(kind, data.scope.ranges) if is_smooth else ""
