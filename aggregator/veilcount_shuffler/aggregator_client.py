@@ -106,6 +106,6 @@ def _require_taken(status: int, body: bytes) -> None:
 def _document(body: bytes) -> dict[str, Any]:
     try:
         document = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):  # brackets within brackets
         return {}
     return document if isinstance(document, dict) else {}

@@ -1,21 +1,24 @@
 """The states of crowds, in SQLite: each transition is one commit, from the state that it names.
 
 open -> sealed -> shuffled -> ended -> erased. A row is never removed: a crowd that was handed over
-once is refused for ever. It has no secret and no time; those of a crowd are in its folder, and end
-with it.
+once is refused for ever. It has no secret and no time of a report; its age follows from the row, so
+that no definition which one process has and another has not yet decides about its reports.
 """
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
 from veilcount_shared.shuffling.batch_record import NO_DIGEST, BatchState
+from veilcount_shared.shuffling.part import BATCH_ID_BYTES
 
 from .disk import Disk
 from .errors import StateUnavailable
@@ -25,14 +28,14 @@ BUSY_SECONDS = 10.0
 _SCHEMA = """
 create table if not exists crowd (
     crowd_id blob primary key, fingerprint text not null, period integer not null,
-    state integer not null, batch_id blob not null,
+    closes integer not null, state integer not null, batch_id blob not null default x'',
     reports integer not null default 0, covers integer not null default 0,
     digest blob not null default x'', parts_taken integer not null default 0,
     outcome integer not null default 0, recorded integer not null default 0,
     days_waited integer not null default 0, last_wait integer not null default 0
 ) without rowid"""
 _COLUMNS = (
-    "crowd_id, fingerprint, period, state, batch_id, reports, covers, digest, parts_taken,"
+    "crowd_id, fingerprint, period, closes, state, batch_id, reports, covers, digest, parts_taken,"
     " outcome, recorded, days_waited"
 )
 
@@ -54,8 +57,9 @@ class CrowdRow:
     crowd_id: bytes
     fingerprint: str
     period: int
+    closes: datetime  # the end of the grace
     state: CrowdState
-    batch_id: bytes
+    batch_id: bytes  # drawn with the covers: a restored store draws another
     reports: int
     covers: int
     digest: bytes
@@ -71,8 +75,10 @@ class CrowdStates:
     def __init__(self, folder: Path, disk: Disk) -> None:
         """Open it, and make it if there is none."""
         self._disk = disk
+        path = folder / FILE
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))  # others of it follow
         self._db = sqlite3.connect(
-            folder / FILE, BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            path, BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
         self._db.execute("pragma journal_mode = wal")
         self._db.execute("pragma synchronous = full")
@@ -84,8 +90,8 @@ class CrowdStates:
 
     def state(self, crowd_id: bytes) -> CrowdState | None:
         """Return the state of a crowd as it is now; None: nothing is known of it."""
-        row = self._db.execute("select state from crowd where crowd_id = ?", (crowd_id,)).fetchone()
-        return CrowdState(row[0]) if row else None
+        row = self.row(crowd_id)
+        return row.state if row else None
 
     def row(self, crowd_id: bytes) -> CrowdRow | None:
         """Return what is known of a crowd."""
@@ -96,13 +102,13 @@ class CrowdStates:
         """Return all crowds."""
         return self._rows("order by period, crowd_id")
 
-    def open(self, crowd_id: bytes, fingerprint: str, period: int, batch_id: bytes) -> None:
+    def open(self, crowd_id: bytes, fingerprint: str, period: int, closes: datetime) -> None:
         """Begin a crowd, unless it has begun."""
         with self._transaction("open"):
             self._db.execute(
-                "insert or ignore into crowd (crowd_id, fingerprint, period, state, batch_id)"
+                "insert or ignore into crowd (crowd_id, fingerprint, period, closes, state)"
                 " values (?, ?, ?, ?, ?)",
-                (crowd_id, fingerprint, period, CrowdState.OPEN, batch_id),
+                (crowd_id, fingerprint, period, int(closes.timestamp()), CrowdState.OPEN),
             )
 
     def seal(self, crowd_id: bytes) -> bool:
@@ -113,6 +119,7 @@ class CrowdStates:
         """Settle what leaves, and in which order: it does not change any more."""
         before, after = CrowdState.SEALED, CrowdState.SHUFFLED
         numbers = {"reports": reports, "covers": covers, "digest": digest}
+        numbers["batch_id"] = os.urandom(BATCH_ID_BYTES)
         return self._advance("shuffled", crowd_id, before, after, **numbers)
 
     def part_taken(self, crowd_id: bytes, parts: int) -> None:
@@ -187,12 +194,13 @@ class CrowdStates:
 
 def _row(fields: Sequence[Any]) -> CrowdRow:
     """Return the row of the columns' values, whose types are those of the schema."""
-    crowd_id, fingerprint, period, state, batch_id, reports, covers, digest, *rest = fields
+    crowd_id, fingerprint, period, closes, state, batch_id, reports, covers, digest, *rest = fields
     parts_taken, outcome, recorded, days_waited = rest
     return CrowdRow(
         crowd_id,
         fingerprint,
         period,
+        datetime.fromtimestamp(closes, UTC),
         CrowdState(state),
         batch_id,
         reports,

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-
-from veilcount_shared.shuffling.part import BATCH_ID_BYTES
 
 from .crowd_folder import CrowdFolder
 from .crowd_states import CrowdState, CrowdStates
@@ -42,7 +39,8 @@ class CrowdStore:
         disk = Disk()
         states = CrowdStates(settings.crowds, disk)
         served = ServedCrowds(settings, development)
-        return cls(settings.crowds, served, states, Witness(witness, disk), disk, system_clock)
+        knows = Witness(witness, disk, settings.witness_id)
+        return cls(settings.crowds, served, states, knows, disk, system_clock)
 
     def folder(self, crowd_id: bytes) -> CrowdFolder:
         """Return the folder of a crowd."""
@@ -53,7 +51,11 @@ class CrowdStore:
         state = self.states.state(crowd.crowd_id)
         if state is None:
             self.folder(crowd.crowd_id).make()
-            batch_id = os.urandom(BATCH_ID_BYTES)
-            self.states.open(crowd.crowd_id, crowd.collection.fingerprint, crowd.period, batch_id)
+            self.open_row(crowd)
             state = self.states.state(crowd.crowd_id)
         return CrowdState.OPEN if state is None else state
+
+    def open_row(self, crowd: ServedCrowd) -> None:
+        """Make the row of a crowd, unless it has begun."""
+        fingerprint = crowd.collection.fingerprint
+        self.states.open(crowd.crowd_id, fingerprint, crowd.period, crowd.closes)

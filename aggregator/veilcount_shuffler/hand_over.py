@@ -17,7 +17,7 @@ from .crowd_states import CrowdRow, CrowdState, CrowdStates
 from .crowd_store import CrowdStore
 from .delivery import Delivery
 from .errors import AggregatorAway, NotTaken, ShufflerError
-from .served_crowds import ServedCrowd
+from .served_crowds import REMEMBERED, ServedCrowd
 from .shuffling_pass import shuffle
 
 MOST_APART = timedelta(hours=1)
@@ -35,6 +35,20 @@ class HandOverEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class RoundWork:
+    """What one round has to do."""
+
+    due: list[ServedCrowd]
+    ended: list[bytes]  # crowds to be erased and recorded
+    unserved: list[CrowdRow]  # of definitions or keys that this store does not have
+
+    @property
+    def is_any(self) -> bool:
+        """Whether there is something to do."""
+        return bool(self.due or self.ended or self.unserved)
+
+
+@dataclass(frozen=True, slots=True)
 class HandOver:
     """Moves crowds on."""
 
@@ -48,32 +62,41 @@ class HandOver:
 
     def round(self) -> list[HandOverEvent]:
         """Move each crowd as far as it goes now; return what an operator is to know."""
-        now = self.store.clock()
-        rows = {row.crowd_id: row for row in self.states.rows()}
-        served = {crowd.crowd_id: crowd for crowd in self.store.served.all(now)}
-        due = [
-            crowd
-            for crowd in served.values()
-            if now >= crowd.leaves and not _has_ended(rows.get(crowd.crowd_id))
-        ]
-        ended = [row for row in rows.values() if row.outcome and not _is_done(row)]
-        forgotten = [row for row in rows.values() if not row.outcome and row.crowd_id not in served]
-        if not due and not ended and not forgotten:
+        if not self._work(self.store.clock()).is_any:
             return []
         try:
-            apart = abs(self.delivery.aggregator.now() - self.store.clock())
+            theirs = self.delivery.aggregator.now()
         except AggregatorAway as error:
-            return [
-                HandOverEvent("aggregator away", str(error), is_alert=True),
-                *self._wait(due, now),
-            ]
+            alert = HandOverEvent("aggregator away", str(error), is_alert=True)
+            return [alert, *self._wait(self.store.clock())]
+        ours = self.store.clock()
+        apart = abs(theirs - ours)
         if apart > MOST_APART:
             why = f"our clock and the aggregator's are {apart.total_seconds() / 3600:.1f} h apart"
             return [HandOverEvent("clock", why, is_alert=True)]
-        moved = [event for crowd in due for event in self._guarded(crowd, now)]
-        return moved + [
-            event for row in [*ended, *forgotten] for event in self._finished(row.crowd_id)
-        ]
+        now = min(ours, theirs)  # nothing is due before both clocks say so
+        work = self._work(now)
+        moved = [event for crowd in work.due for event in self._guarded(crowd, now)]
+        ended = [event for crowd_id in work.ended for event in self._finished(crowd_id)]
+        return [*moved, *ended, *map(_unserved_event, work.unserved)]
+
+    def _work(self, now: datetime) -> RoundWork:
+        """Return what is to be done at an instant."""
+        rows = {row.crowd_id: row for row in self.states.rows()}
+        served = {crowd.crowd_id: crowd for crowd in self.store.served.all(now)}
+        open_rows = [row for row in rows.values() if row.outcome is None]
+        unserved = [row for row in open_rows if row.crowd_id not in served and now >= row.closes]
+        forgotten = [row for row in unserved if now >= row.closes + REMEMBERED]
+        ended = [row for row in rows.values() if row.outcome and not _is_done(row)]
+        return RoundWork(
+            [
+                crowd
+                for crowd in served.values()
+                if now >= crowd.leaves and not _has_ended(rows.get(crowd.crowd_id))
+            ],
+            [row.crowd_id for row in (*ended, *forgotten)],
+            [row for row in unserved if row not in forgotten],
+        )
 
     # -- one crowd ---------------------------------------------------------------------------------
 
@@ -81,24 +104,20 @@ class HandOver:
         """Move one crowd; what keeps it back keeps no other."""
         name = f"{crowd.collection.name}, period {crowd.period}"
         try:
-            return self._move(crowd, name, now)
+            return self._move(crowd, name)
         except AggregatorAway as error:
-            self.states.waited(crowd.crowd_id, _day(now))
-            return [HandOverEvent("crowd waits", f"{name}: {error}")]
+            waits = HandOverEvent("crowd waits", f"{name}: {error}")
+            return [waits, *self._waited(crowd, now)]
         except NotTaken as error:
+            if error.status == HTTPStatus.GONE or now >= crowd.expires:
+                return self._expired(crowd)
             return [HandOverEvent("crowd refused", f"{name}: {error}", is_alert=True)]
-        except (OSError, ShufflerError) as error:
+        except Exception as error:  # noqa: BLE001 - other crowds are due as well
             return [HandOverEvent("crowd waits", f"{name}: {type(error).__name__}", is_alert=True)]
 
-    def _move(self, crowd: ServedCrowd, name: str, now: datetime) -> list[HandOverEvent]:
+    def _move(self, crowd: ServedCrowd, name: str) -> list[HandOverEvent]:
         folder = self.store.folder(crowd.crowd_id)
         row = self._sealed_row(crowd)
-        if now >= crowd.expires:
-            self._expire(row)
-            return [
-                HandOverEvent("crowd expired", name, is_alert=True),
-                *self._finished(crowd.crowd_id),
-            ]
         if row.state is CrowdState.SEALED:
             row = self._shuffled(crowd, folder)
         if row.state is CrowdState.SHUFFLED:
@@ -120,8 +139,12 @@ class HandOver:
             with self.store.folder(crowd_id).lock(exclusive=True):
                 self.states.seal(crowd_id)
 
-    def _expire(self, row: CrowdRow) -> None:
-        self.end(row.crowd_id, BatchState.EXPIRED)
+    def _expired(self, crowd: ServedCrowd) -> list[HandOverEvent]:
+        """End a crowd that its aggregator takes no more."""
+        name = f"{crowd.collection.name}, period {crowd.period}"
+        self.end(crowd.crowd_id, BatchState.EXPIRED)
+        expired = HandOverEvent("crowd expired", name, is_alert=True)
+        return [expired, *self._finished(crowd.crowd_id)]
 
     def end(self, crowd_id: bytes, outcome: BatchState) -> None:
         """End a crowd of which nothing, or nothing more, is to leave; its files go at once."""
@@ -168,25 +191,28 @@ class HandOver:
 
     # -- while the aggregator is away --------------------------------------------------------------
 
-    def _wait(self, due: list[ServedCrowd], now: datetime) -> list[HandOverEvent]:
-        """Note the day; end what has waited for too long."""
-        events = []
-        for crowd in due:
-            row = self.states.row(crowd.crowd_id)
-            if row is None:
-                continue
-            self.states.waited(crowd.crowd_id, _day(now))
-            if now >= crowd.expires and self._row(crowd.crowd_id).days_waited >= LEAST_DAYS_WAITED:
-                self._expire(row)
-                name = f"{crowd.collection.name}, period {crowd.period}"
-                events.append(HandOverEvent("crowd expired", name, is_alert=True))
-        return events
+    def _wait(self, now: datetime) -> list[HandOverEvent]:
+        """Note the day for each crowd that is due; end what has waited for too long."""
+        due = [crowd for crowd in self._work(now).due if self.states.row(crowd.crowd_id)]
+        return [event for crowd in due for event in self._waited(crowd, now)]
+
+    def _waited(self, crowd: ServedCrowd, now: datetime) -> list[HandOverEvent]:
+        """Note the day. A clock that jumps ends nothing: the days must have been lived through."""
+        self.states.waited(crowd.crowd_id, _day(now))
+        if now < crowd.expires or self._row(crowd.crowd_id).days_waited < LEAST_DAYS_WAITED:
+            return []
+        return self._expired(crowd)
 
     def _row(self, crowd_id: bytes) -> CrowdRow:
         row = self.states.row(crowd_id)
         if row is None:
             raise ShufflerError("a crowd of the store has no row")
         return row
+
+
+def _unserved_event(row: CrowdRow) -> HandOverEvent:
+    why = f"{row.fingerprint[:16]}, period {row.period}: load its definitions and keys"
+    return HandOverEvent("crowd unserved", why, is_alert=True)
 
 
 def _has_ended(row: CrowdRow | None) -> bool:

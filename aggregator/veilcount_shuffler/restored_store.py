@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-
 from veilcount_shared.shuffling.batch_record import BatchState
-from veilcount_shared.shuffling.part import BATCH_ID_BYTES
 
 from .errors import ShufflerError
 from .hand_over import HandOver
@@ -29,9 +26,7 @@ def check_witness(settings: StoreSettings, hand_over: HandOver) -> None:
         if states.state(crowd_id) is None:
             if crowd_id not in served:
                 raise ShufflerError("the witness has a crowd of other definitions: load them first")
-            crowd = served[crowd_id]
-            batch_id = os.urandom(BATCH_ID_BYTES)
-            states.open(crowd_id, crowd.collection.fingerprint, crowd.period, batch_id)
+            hand_over.store.open_row(served[crowd_id])
         hand_over.end(crowd_id, BatchState.LOST)
     raise ShufflerError(
         f"the store knows less than its witness: it was restored, and {len(lost)} crowds are"

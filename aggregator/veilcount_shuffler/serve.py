@@ -95,6 +95,7 @@ def serve_shuffler(settings: ShufflerSettings, bind: ListenAddress, announce: An
     store = settings.open()
     try:
         check_witness(settings.stored(), settings.hand_over(store))
+        store.witness.identify(settings.stored())
     finally:
         store.states.close()
     witness = "with a witness" if settings.witness else "WITHOUT a witness"

@@ -75,7 +75,11 @@ class ServedCrowds:
         return crowd if crowd is not None and crowd.period == period else None
 
     def all(self, now: datetime) -> list[ServedCrowd]:
-        """Return those whose period is over, or will be tomorrow, and is not long past."""
+        """List the crowds whose period ends by tomorrow and is not long past, read afresh.
+
+        The hand-over decides for all workers, of which one may have read a later load.
+        """
+        self._computed = BEGINNING
         return list(self._current(now).values())
 
     def _current(self, now: datetime) -> dict[bytes, ServedCrowd]:

@@ -79,12 +79,18 @@ def _space(subject: ShufflerSubject) -> Iterator[CheckResult]:
 
 def _witness(subject: ShufflerSubject) -> Iterator[CheckResult]:
     settings = subject.settings
-    if settings.witness is None:
+    stored = settings.stored()
+    if settings.witness is None and not stored.witness_id:
         fix = "give --witness PATH on another disk, or never restore this store"
         yield warn("no witness: a restored store would hand crowds over twice", fix)
         return
-    with closing(CrowdStates(settings.stored().crowds, Disk())) as states:
-        unknown = Witness(settings.witness, Disk()).unknown_to(states)
+    try:
+        witness = Witness(settings.witness, Disk(), stored.witness_id)
+    except VeilcountError as error:
+        yield wrong(str(error), "mount its disk, and name it by --witness")
+        return
+    with closing(CrowdStates(stored.crowds, Disk())) as states:
+        unknown = witness.unknown_to(states)
     if unknown:
         fix = "`serve` records its crowds as lost once, and starts after that"
         yield wrong(f"the store knows less than its witness of {len(unknown)} crowds", fix)

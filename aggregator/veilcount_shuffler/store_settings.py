@@ -8,7 +8,8 @@ be backed up; the crowds beside it never.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import cached_property
@@ -25,7 +26,7 @@ from veilcount_shared.oblivious_http.key_file import RelayKey
 from .disk import Disk
 from .errors import ShufflerError
 
-SETTINGS, DEFINITIONS, CROWDS = "settings", "definitions", "crowds"
+SETTINGS, DEFINITIONS, CROWDS, WITNESS_ID = "settings", "definitions", "crowds", "witness.id"
 SIGNING_KEY, GATEWAY_KEYS, TARGET = "signing.key", "gateway-keys.json", "target.json"
 PUBLIC_FILE = "shuffler.pub"
 NAME = "shuffler"
@@ -120,7 +121,13 @@ class StoreSettings:
             )
             for row in rows
         ]
-        return sorted(keys, key=lambda key: key.start, reverse=True)
+        return sorted(keys, key=lambda key: (key.start, key.encoded), reverse=True)
+
+    @property
+    def witness_id(self) -> bytes:
+        """What the store knows its witness by; empty: it had none so far."""
+        path = self._folder / WITNESS_ID
+        return path.read_bytes() if path.exists() else b""
 
     def _read(self, name: str) -> bytes:
         return (self._folder / name).read_bytes()
@@ -132,6 +139,7 @@ class StoreSettings:
         if self.exists:
             raise ShufflerError(f"{self.store}: there is a store already; use `load`")
         self.store.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.store.chmod(0o700)
         for folder in (self._folder, self._folder / DEFINITIONS, self.crowds):
             self._disk.make_folder(folder)
         self._disk.create(
@@ -154,6 +162,10 @@ class StoreSettings:
             self._disk.create(path, json.dumps(document).encode())
         return len(added)
 
+    def set_witness_id(self, identity: bytes) -> None:
+        """Know the witness from now on."""
+        self._disk.create(self._folder / WITNESS_ID, identity)
+
     def set_keys(self, keys: Sequence[RelayKey], today: date) -> None:
         """Add keys, and end those that are not among these; periods that have begun stay."""
         path = self._folder / GATEWAY_KEYS
@@ -165,8 +177,20 @@ class StoreSettings:
             for encoded, key in loaded.items()
             if encoded not in listed
         }
-        rows = [_key_row(key) for key in (listed | loaded | ended).values()]
+        every = (listed | loaded | ended).values()
+        _require_few_of_a_day(every)
+        rows = [_key_row(key) for key in every]
         self._disk.replace(path, json.dumps(rows).encode())
+
+
+def _require_few_of_a_day(keys: Iterable[LoadedKey]) -> None:
+    """Refuse keys of which some would have no crowd in the periods that they are for."""
+    numbers = Counter(key.start for key in keys if key.retired is None)
+    for start, number in numbers.items():
+        if number > MOST_CROWDS:
+            raise ShufflerError(
+                f"--gateway-keys: {number} keys from {start}: a period has {MOST_CROWDS} at most"
+            )
 
 
 def _key_row(key: LoadedKey) -> dict[str, str | None]:

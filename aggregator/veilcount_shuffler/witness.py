@@ -3,39 +3,73 @@
 A store that was restored from a backup would draw fresh covers for a crowd that had left: whoever
 has both batches removes the covers of either. So the opening of a crowd is written here, and the
 signed record of its batch before the first part leaves. A store that knows less is not started.
+Both have an id, drawn at their first use together: the empty folder of a disk that is not mounted
+is no witness, and a store that has one is not started without.
 """
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from veilcount_shared.errors import WireError
-from veilcount_shared.shuffling.batch_record import BatchRecord
+from veilcount_shared.shuffling.batch_record import BatchRecord, BatchState
 from veilcount_shared.shuffling.crowd import CROWD_BYTES
 
-from .crowd_states import CrowdState, CrowdStates
+from .crowd_states import CrowdStates
 from .disk import Disk
 from .errors import ShufflerError
+from .store_settings import StoreSettings
+
+ID_FILE, ID_BYTES = "witness.id", 16
 
 
 class Witness:
     """A folder with a file for each crowd: empty while it is open, then its signed record."""
 
-    def __init__(self, folder: Path | None, disk: Disk) -> None:
-        """Write to a folder, which must be there; None: there is no witness."""
+    def __init__(self, folder: Path | None, disk: Disk, identity: bytes = b"") -> None:
+        """Use a folder, which must be there; None: there is no witness.
+
+        `identity` is what the store knows it by, if it knows one.
+        """
         if folder is not None and not folder.is_dir():
             raise ShufflerError(f"--witness: {folder} is no folder: mount it, or make it once")
+        if folder is None and identity:
+            raise ShufflerError("--witness: this store has one, and is not started without it")
         self._folder = folder
         self._disk = disk
+        self._identity = identity
+        if identity:
+            self._require()
+
+    def identify(self, settings: StoreSettings) -> None:
+        """Have store and witness know each other, from their first use together on."""
+        if self._folder is None or self._identity:
+            return
+        self._disk.create(self._folder / ID_FILE, os.urandom(ID_BYTES))
+        self._identity = (self._folder / ID_FILE).read_bytes()
+        settings.set_witness_id(self._identity)
+
+    def _require(self) -> None:
+        """Refuse a folder that is not the store's witness, or is it no more."""
+        if self._folder is None or not self._identity:
+            return
+        path = self._folder / ID_FILE
+        if not path.is_file() or path.read_bytes() != self._identity:
+            raise ShufflerError(
+                f"--witness: {self._folder} is not the witness of this store: mount its disk"
+            )
 
     def opened(self, crowd_id: bytes) -> None:
         """Know that a crowd is open, before its first report is acknowledged."""
         if self._folder is not None:
+            self._require()
             self._disk.create(self._folder / crowd_id.hex(), b"")
 
     def left(self, record: BatchRecord) -> None:
         """Know what leaves, before its first part does."""
         if self._folder is not None:
+            self._require()
             path = self._folder / record.crowd_id.hex()
             if not path.exists() or path.read_bytes() != record.encode():
                 self._disk.replace(path, record.encode())
@@ -63,7 +97,7 @@ def _knows_more(path: Path, states: CrowdStates) -> bool:
         record = BatchRecord.decode(raw)
     except WireError:
         raise ShufflerError(f"{path}: it is no record of a batch") from None
+    if row.outcome is BatchState.LOST:
+        return False  # it was found before
     settled = (row.reports, row.covers, row.digest)
-    if row.state >= CrowdState.ENDED and not any(settled[:2]):
-        return False  # recorded as lost before
     return settled != (record.reports, record.covers, record.digest)

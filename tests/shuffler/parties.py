@@ -196,7 +196,7 @@ class ShufflerStore:
 
     def store(self) -> CrowdStore:
         """Return the store, opened afresh as by another process."""
-        witness = Witness(self.witness_folder, self.disk)
+        witness = Witness(self.witness_folder, self.disk, self.settings.witness_id)
         states, crowds = self.states(), self.settings.crowds
         return CrowdStore(crowds, self.served, states, witness, self.disk, self.clock)
 

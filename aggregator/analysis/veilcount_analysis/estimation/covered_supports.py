@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 
 from ..scipy_modules import special
-from .confidence_intervals import Bools, Ends, Floats, quantile, score
+from .confidence_intervals import Bools, Ends, Floats
 from .estimator import IntervalTarget, enough
 from .proportions import SupportCounts
 from .response_distribution import ResponseDistribution
@@ -40,23 +40,6 @@ class CoveredSupports(SupportCounts):
         """The distribution of a person's support, with their part of the covers' variance."""
         variance = self.covers * self.cover_support * (1 - self.cover_support)
         return replace(self.response, floor=self.response.floor + variance / self.n)
-
-    def error(self, target: IntervalTarget) -> Floats:
-        """Return the standard errors, of covers and persons together."""
-        return np.sqrt(self.noise.variance(self.points, sampled=target.sampled) / self.n)
-
-    def interval(self, alpha: float, target: IntervalTarget) -> Ends:
-        """Return score intervals; where counts vary too little, exact ones."""
-        counts, places = np.unique(self.counts, return_inverse=True)
-        once = replace(self, counts=counts)
-        sampled = target.sampled
-        ends = score(once.points, self.n, self.noise, quantile(alpha), sampled=sampled)
-        few = once.few(alpha, target)
-        if few.any():
-            exact = replace(self, counts=counts[few]).of_few(alpha, target)
-            for end, better in zip(ends, exact, strict=True):
-                end[few] = better
-        return ends[0][places], ends[1][places]
 
     def few(self, alpha: float, target: IntervalTarget) -> Bools:
         """Return where the whole count varies too little for the normal."""

@@ -44,8 +44,13 @@ class SupportCounts:
     def points(self) -> Floats:
         return self.response.share(self.counts / self.n)
 
+    @property
+    def noise(self) -> ResponseDistribution:
+        """The distribution of a report's support, with all that adds to its variance."""
+        return self.response
+
     def error(self, target: IntervalTarget) -> Floats:
-        return np.sqrt(self.response.variance(self.points, sampled=target.sampled) / self.n)
+        return np.sqrt(self.noise.variance(self.points, sampled=target.sampled) / self.n)
 
     def interval(self, alpha: float, target: IntervalTarget) -> Ends:
         """Return score intervals; where counts are small, exact ones.
@@ -54,7 +59,7 @@ class SupportCounts:
         """
         counts, places = np.unique(self.counts, return_inverse=True)
         once = replace(self, counts=counts)
-        ends = score(once.points, self.n, self.response, quantile(alpha), sampled=target.sampled)
+        ends = score(once.points, self.n, self.noise, quantile(alpha), sampled=target.sampled)
         few = once.few(alpha, target)
         if few.any():
             exact = replace(self, counts=counts[few]).of_few(alpha, target)

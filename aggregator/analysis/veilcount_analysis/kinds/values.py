@@ -16,7 +16,6 @@ from veilcount_shared.domain import Boolean, Choice, Cross
 from ..errors import QueryError
 from ..estimation import NoReports, ShareEstimates, View, base_cut, noise_line, poisoning_band
 from ..estimation.confidence_intervals import Counts, Ends
-from ..estimation.covered_supports import CoveredSupports
 from ..estimation.estimator import Estimator
 from ..estimation.fieller import RatioEstimator
 from ..estimation.proportions import SupportCounts
@@ -295,7 +294,7 @@ def side_shares(
 
 def _noise(collection: Collection, evidence: Estimator) -> ResponseDistribution:
     """Return the distribution of a report's support, with what covers add to its variance."""
-    if isinstance(evidence, CoveredSupports):
+    if isinstance(evidence, SupportCounts):
         return evidence.noise
     return share_handler(collection).response
 

@@ -54,7 +54,7 @@ def find_origin(
     crowd_id: bytes,
     period: int,
 ) -> BatchOrigin:
-    """Return what a crowd is of, or refuse one that no definition and key here have."""
+    """Find the series, period and key of a crowd, or refuse an unknown one."""
     for series in all_series:
         if series.collection.batch is None or period >= series.collection.periods:
             continue

@@ -84,10 +84,8 @@ class BatchEntry(msgspec.Struct, frozen=True, array_like=True):
 
     def totals_of(self, part: BatchPart) -> PartTotals | None:
         """Return the totals of a part that has come; None: it is new; refuse any other content."""
-        if part.head.batch_id != self.batch_id:
+        if part.head != self._head:  # its shuffler signed two of them
             raise SecondBatch(part.head.crowd_id, part.head.period)
-        if part.head != self._head:
-            raise BadField("batch", "its parts do not state the same numbers")
         totals = self.totals.get(part.number)
         if totals is not None and totals.digest != part.digest:
             raise BadField("part", f"part {part.number} came before, with another content")
@@ -118,7 +116,7 @@ class BatchEntry(msgspec.Struct, frozen=True, array_like=True):
             raise BadField("digest", "the parts do not have the digest that they state")
 
     def close(self) -> BatchEntry:
-        """Return it as it stays when nothing of it is taken any more."""
+        """Return the entry of a closed batch: without its pending counters."""
         return msgspec.structs.replace(self, closed=True, counters=b"")
 
     @property

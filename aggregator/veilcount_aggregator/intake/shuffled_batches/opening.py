@@ -65,7 +65,7 @@ def open_part(part: SealedPart) -> OpenedPart:
 
 
 def _opener(part: SealedPart) -> Open:
-    """Return what opens one report of a part."""
+    """Choose how the reports of a part are opened: by the library, else by our own HPKE."""
     secret = X25519PrivateKey.from_private_bytes(part.private)
     keys = {part.key_id: secret}
 

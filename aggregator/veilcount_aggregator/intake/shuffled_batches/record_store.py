@@ -13,7 +13,7 @@ KIND = "batch-record"
 
 
 def keep_record(store: RecordStore, series: Series, record: BatchRecord) -> None:
-    """Keep a record; of one crowd each state is said once, and not otherwise later."""
+    """Store a record; a crowd has one of each state, which never changes."""
     place = f"{series.fingerprint}/{record.period}/{record.crowd_id.hex()}/{record.state:d}"
     stored = store.records_at(KIND, [place]).get(place)
     if stored is not None and stored != record.encode():

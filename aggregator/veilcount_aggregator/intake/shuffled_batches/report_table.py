@@ -30,7 +30,7 @@ class ReportTable:
         return len(self.readable)
 
     def counters(self, counted: Flags) -> Counters:
-        """Return what these reports add up to."""
+        """Tally the counted reports."""
         return tally(self.series.collection, self.messages[counted])
 
 
@@ -49,11 +49,11 @@ def read_table(series: Series, period: int, part: OpenedPart) -> ReportTable:
     if not token:
         return ReportTable(series, messages, readable, np.zeros((len(opened), 0), np.uint8))
     rows = np.ascontiguousarray(table[:, 1 : 1 + ROW_BYTES])
-    readable &= _first_of_each(rows, readable)
     for place in np.flatnonzero(readable).tolist():
         pseudonym = table[place, 1 : 1 + PSEUDONYM_BYTES].tobytes()
         signature = table[place, 1 + PSEUDONYM_BYTES : start].tobytes()
         readable[place] = is_valid_token(series, period, pseudonym, signature)
+    readable &= _first_of_each(rows, readable)  # of those whose token is valid
     return ReportTable(series, messages, readable, rows)
 
 

@@ -38,7 +38,7 @@ def full_notice(
 
 @lru_cache(maxsize=64)
 def epsilon_in_all(collection: Collection) -> Fraction | None:
-    """Return what the server alone learns over a campaign; None where covers promise nothing."""
+    """Compose epsilon against the server alone over a campaign; None without covers."""
     rules = collection.batch
     if rules is None or rules.delta is None:
         return None

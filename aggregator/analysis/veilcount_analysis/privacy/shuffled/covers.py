@@ -39,7 +39,7 @@ def cover_delta(overlaps: Sequence[Overlap], covers: int, epsilon: float) -> flo
 
 
 def grid_delta(overlaps: Sequence[Overlap], covers: int, epsilon: float) -> float:
-    """Return the same by the blanket's grid: for any mechanism, and sooner."""
+    """Bound delta on the grid of the blanket: for any mechanism, and faster than exactly."""
     if exp(epsilon) >= max(overlap.ratio for overlap in overlaps):
         return 0.0
     return mean_excess(_cover_report(overlaps, epsilon), covers + 1)
