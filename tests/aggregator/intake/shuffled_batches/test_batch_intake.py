@@ -113,7 +113,7 @@ def test_another_content_under_the_number_of_a_part_is_refused(shuffler: TestShu
 
     assert shuffler.send(other).json["place"] == "part"
     later = shuffler.batch(sealed(shuffler), digest=bytes(32))[1]
-    assert shuffler.send(later).json["place"] == "batch"
+    assert shuffler.send(later).problem == "second-batch", "of the same id, by a restored store"
     assert [shuffler.send(part).status for part in parts[1:]] == [200, 200]
 
 

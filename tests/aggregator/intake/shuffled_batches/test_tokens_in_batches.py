@@ -160,3 +160,13 @@ def test_planted_tokens_that_are_not_spent_count_in_two_batches(
         which.take([which.seal(1, *token), which.seal(1, *issued())])
 
     assert counters(sender) == [0, 4]
+
+
+def test_a_forged_report_in_front_takes_nobodys_place(sender: Sender) -> None:
+    """Under a pseudonym of somebody else, without their token: both used to be dropped."""
+    pseudonym, token = issued()
+    forged = sender.seal(0, pseudonym, secrets.token_bytes(len(token)))
+    taken = sender.take([forged, sender.seal(1, pseudonym, token), sender.seal(1, *issued())])
+
+    assert [part.totals.accepted for part in taken] == [2]
+    assert counters(sender) == [0, 2]
