@@ -193,13 +193,13 @@ class Aggregator:
         origin = self._signed_by_shuffler(part.head.crowd_id, part.head.period, part)
         fingerprint = origin.series.fingerprint
         try:
-            taken = BatchIntake(self.store, open_part).take(part, origin, now)
+            result = BatchIntake(self.store, open_part).take(part, origin, now)
         except (SecondBatch, BatchTooEarly, BatchTooLate, WireError) as error:
             self.service_counters.count(ServiceCounter(BATCH, fingerprint, -1, refused_as(error)))
             raise
-        unreadable = taken.totals.unreadable if taken.is_new else 0
+        unreadable = result.totals.unreadable if result.is_new else 0
         self.service_counters.count(ServiceCounter(BATCH, fingerprint, -1, UNREADABLE), unreadable)
-        return taken
+        return result
 
     def take_batch_record(self, record: BatchRecord) -> None:
         """Keep a shuffler's signed record of what became of a batch."""
