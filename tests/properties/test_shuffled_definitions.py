@@ -41,7 +41,7 @@ def promise(**rules: object) -> str:
 REFUSED: list[tuple[str, str, str, str]] = [
     # the table
     (f"{BOOLEAN}\nbatch = 5", "batch", "give a table: batch = {least = 1000", LOCAL),
-    (f"{BOOLEAN}\nbatch = {{most = 5}}", "batch.most", "unknown key: give epsilon, delta", LOCAL),
+    (f"{BOOLEAN}\nbatch = {{most = 5}}", "batch.most", "unknown key: give least, grace", LOCAL),
     *(
         (f"{BOOLEAN}\nbatch = {{{key} = {value}}}", f"batch.{key}", "give a whole number", LOCAL)
         for key in ("least", "grace")

@@ -5,7 +5,8 @@ A refused combination is one whose reports a shuffler could not hide, or could n
 
 from __future__ import annotations
 
-from fractions import Fraction
+from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 from ..batch_rules import BatchRules, default_grace
@@ -13,15 +14,15 @@ from ..definition_record import Definition
 from ..enums import Linkage, Model
 from ..errors import DefinitionError
 from ..kinds import kind_of
-from ..kinds.toml_values import read_number
+from ..kinds.toml_values import read_flag, read_number, read_whole
 from ..limits import TOKEN_BYTES
 from ..models import TRUST_MODELS
 from ..periods import Unit
 from ..shuffling.plain_report import message_limit
 
 MAX_GRACE = 60
-LEAST, MOST = "batch.least", 100_000_000
-_KEYS = ("epsilon", "delta", "least", "covers", "grace", "honest", "allow_large_epsilon")
+MOST = 100_000_000
+_KEYS = tuple(field.name for field in fields(BatchRules))
 
 
 def read_batch(value: object, model: Model, unit: Unit) -> BatchRules:
@@ -32,12 +33,12 @@ def read_batch(value: object, model: Model, unit: Unit) -> BatchRules:
         if key not in _KEYS:
             raise DefinitionError(f"batch.{key}", entry, f"unknown key: give {', '.join(_KEYS)}")
     sizes = TRUST_MODELS[model].batch_sizes
-    fields: dict[str, Any] = {
+    chosen: dict[str, Any] = {
         "least": sizes.default if sizes else 0,
         "grace": default_grace(unit),
     }
-    fields |= {key: _READERS.get(key, _whole)(f"batch.{key}", value[key]) for key in value}
-    return BatchRules(**fields)
+    chosen |= {key: _READERS.get(key, read_whole)(f"batch.{key}", value[key]) for key in value}
+    return BatchRules(**chosen)
 
 
 def check_batch(definition: Definition) -> None:
@@ -50,7 +51,9 @@ def check_batch(definition: Definition) -> None:
         fix = "a curator must know whose value it is: no shuffler can be between. Remove batch"
         raise DefinitionError("batch", f"model = {definition.model}", fix)
     if not model.batch_sizes.least <= rules.least <= MOST:
-        raise DefinitionError(LEAST, rules.least, f"give {model.batch_sizes.least:,} to {MOST:,}")
+        raise DefinitionError(
+            "batch.least", rules.least, f"give {model.batch_sizes.least:,} to {MOST:,}"
+        )
     if not 1 <= rules.grace <= MAX_GRACE:
         raise DefinitionError("batch.grace", rules.grace, f"give 1 to {MAX_GRACE} days")
     model.check_batch(rules)
@@ -79,7 +82,12 @@ def _refusals(definition: Definition) -> list[tuple[str, object, str]]:
             'a shuffler cannot hide what links reports: "none" or "token"',
         ),
     ]
-    return [(key, _shown(definition, key), fix) for refused, key, fix in cases if refused]
+    values = {"segments": [name for name, _ in definition.segments]}
+    return [
+        (key, values.get(key, getattr(definition, key)), fix)
+        for refused, key, fix in cases
+        if refused
+    ]
 
 
 def check_message_width(message_bytes: int, *, with_token: bool) -> None:
@@ -90,25 +98,8 @@ def check_message_width(message_bytes: int, *, with_token: bool) -> None:
         raise DefinitionError("batch", None, fix)
 
 
-def _shown(definition: Definition, key: str) -> object:
-    value = getattr(definition, key)
-    return str(value) if isinstance(value, str) else value if isinstance(value, int) else key
-
-
-def _whole(key: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise DefinitionError(key, value, "give a whole number")
-    return value
-
-
-def _flag(key: str, value: object) -> bool:
-    if not isinstance(value, bool):
-        raise DefinitionError(key, value, "give true or false")
-    return value
-
-
-def _number(key: str, value: object) -> Fraction:
-    return read_number(key, value)
-
-
-_READERS: dict[str, Any] = {"epsilon": _number, "delta": _number, "allow_large_epsilon": _flag}
+_READERS: dict[str, Callable[[str, object], Any]] = {
+    "epsilon": read_number,
+    "delta": read_number,
+    "allow_large_epsilon": read_flag,
+}

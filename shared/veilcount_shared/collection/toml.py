@@ -18,7 +18,7 @@ from typing import Any
 from ..enums import Cohort, Held, Linkage, Model, Presence, Segments, Takes
 from ..errors import DefinitionError
 from ..kinds import DOMAIN_KEYS, ReadValues, TableContext, kind_of, parse_domain
-from ..kinds.toml_values import read_labels, read_named, read_number, read_text
+from ..kinds.toml_values import read_labels, read_named, read_number, read_text, read_whole
 from ..models import TRUST_MODELS
 from ..translations import TEXT_KEYS
 from .batches import read_batch
@@ -137,12 +137,6 @@ def _unknown(key: str, known: Iterable[str]) -> str:
 # -- values by type --------------------------------------------------------------------------------
 
 
-def _whole(key: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise DefinitionError(key, value, "give a whole number")
-    return value
-
-
 def _day(key: str, value: object) -> date:
     if isinstance(value, datetime) or not isinstance(value, date):
         raise DefinitionError(key, value, f"give a UTC date without quotes: {key} = 2026-12-01")
@@ -158,8 +152,8 @@ def _cohort(key: str, value: object) -> Cohort:
         raise DefinitionError(key, value, 'write cohort = {draw = "spring", of = 3, number = 0}')
     return Cohort(
         read_text("cohort.draw", value["draw"]),
-        _whole("cohort.of", value["of"]),
-        _whole("cohort.number", value["number"]),
+        read_whole("cohort.of", value["of"]),
+        read_whole("cohort.number", value["number"]),
     )
 
 
@@ -178,12 +172,12 @@ def _one_of(kind: type[StrEnum]) -> Callable[[str, object], StrEnum]:
 _READERS: dict[str, Callable[[str, object], Any]] = {
     **{key: _one_of(kind) for key, kind in ENUMS.items()},
     "epsilon": read_number,
-    "per_day": _whole,
-    "changes": _whole,
+    "per_day": read_whole,
+    "changes": read_whole,
     "from": _day,
     "until": _day,
-    "answers": _whole,
-    "late": _whole,
+    "answers": read_whole,
+    "late": read_whole,
     "segments": _segments,
     "cohort": _cohort,
     "twin": read_text,

@@ -30,6 +30,20 @@ def read_number(key: str, value: object) -> Fraction:
     raise DefinitionError(key, value, "give a number, finite and of ordinary length")
 
 
+def read_whole(key: str, value: object) -> int:
+    """Return a whole number."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise DefinitionError(key, value, "give a whole number")
+    return value
+
+
+def read_flag(key: str, value: object) -> bool:
+    """Return true or false."""
+    if not isinstance(value, bool):
+        raise DefinitionError(key, value, "give true or false")
+    return value
+
+
 def read_labels(key: str, value: object) -> tuple[Label, ...]:
     """Return the labels of a list; the domain checks each of them."""
     if not isinstance(value, list):
