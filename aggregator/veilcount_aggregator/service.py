@@ -38,6 +38,7 @@ from .intake.shuffled_batches.record_store import keep_record
 from .intake.store_writer import StoreWriter
 from .queries import Snapshot
 from .records.cache import CatalogCache, CatalogSnapshot
+from .records.canary_plans import canary_marks
 from .records.counter_admission import require_memory
 from .records.definitions import DefinitionSource, add_definitions, read_source
 from .records.key_uses import KeyUses
@@ -193,7 +194,8 @@ class Aggregator:
         origin = self._signed_by_shuffler(part.head.crowd_id, part.head.period, part)
         fingerprint = origin.series.fingerprint
         try:
-            result = BatchIntake(self.store, open_part).take(part, origin, now)
+            marks = canary_marks(self.store, origin.series, origin.period, part.head.crowd_id)
+            result = BatchIntake(self.store, open_part).take(part, origin, now, marks)
         except (SecondBatch, BatchTooEarly, BatchTooLate, WireError) as error:
             self.service_counters.count(ServiceCounter(BATCH, fingerprint, -1, refused_as(error)))
             raise
