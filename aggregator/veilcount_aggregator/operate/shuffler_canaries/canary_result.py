@@ -26,7 +26,7 @@ TENTH = 0.1
 #: what stands beside every result
 LIMITS = (
     "No canary sees an order that is passed on outside the batch, or hidden in it by a key.",
-    "No canary sees anything of a shuffler that knows the canaries: send them from several networks.",
+    "A shuffler that knows the canaries shows them nothing: send them from several networks.",
     "An order that is kept of a tenth of the reports is not seen.",
 )
 

@@ -19,8 +19,9 @@ ALPHA = 0.01
 CONFIDENCE = 0.95
 #: probability ratios of a pair that is inverted to one that is not: order nearly kept, and blurred
 RATIOS = (0.5, 0.85)
-#: of the pairs, what a coarse order inverts: of blocks of 6 hours in a day it is an eighth
-COARSE = 1 / 6
+#: of the pairs, what a coarse order inverts: in blocks of 6 hours of a day an eighth on average; so
+#: it is found in the stated number of batches with probability .95 and more
+COARSE = 1 / 5
 MOST_BATCHES = 1000
 
 
