@@ -31,6 +31,7 @@ from . import options
 from .main import EXIT_NEGATIVE, EXIT_OK
 from .output import facts_table, print_result
 
+EXAMPLE = "https://shuffler.example.net"
 FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 
@@ -85,8 +86,8 @@ def plan(
 
     They are left out of every count, and stated with each batch.
     """
-    if problem := url_problem(shuffler):
-        raise SettingsError("--to", shuffler, problem)
+    if url_problem(shuffler):
+        raise SettingsError("--to", shuffler, f"give an address such as {EXAMPLE}")
     with options.opened(url) as store:
         file = _planned(store, name, shuffler=shuffler, out=out, canaries=canaries, batches=batches)
     first, last = file.batches[0].period, file.batches[-1].period
@@ -102,7 +103,7 @@ def plan(
     }
     lines = [
         f"{of_batch} canaries in each batch of periods {first} to {last}: {out}",
-        f"both tests need {needed} batches of so many; this plan has {len(file.batches)}",
+        f"batches in this plan: {len(file.batches)}; both tests need {needed} of so many canaries",
         f"send them by `veilcount canary send {out}`, from several networks",
     ]
     print_result(facts, lines, as_json=as_json)

@@ -25,7 +25,7 @@ from .canary_file import CanaryBatch, CanaryFile
 TENTH = 0.1
 #: what stands beside every result
 LIMITS = (
-    "No canary sees an order that is passed on outside the batch, or hidden in it by a key.",
+    "An order that is passed on outside the batch, or hidden in it by a key, is not seen.",
     "A shuffler that knows the canaries shows them nothing: send them from several networks.",
     "An order that is kept of a tenth of the reports is not seen.",
 )
@@ -99,8 +99,8 @@ class CanaryResult:
         if missing is None:
             return "order: not tested. A batch needs two canaries at least: raise `least`."
         if missing:
-            return f"order: open. {pairs} so far; {missing} batches more are needed."
-        return f"order: not kept, as far as canaries see. {pairs} in {order.batches} batches."
+            return f"order: open. {pairs} so far; batches that are still needed: {missing}."
+        return f"order: not kept, as far as canaries see. {pairs}; batches: {order.batches}."
 
     def _drop_sentence(self) -> str:
         if self.dropped:
@@ -112,7 +112,7 @@ class CanaryResult:
             return "reports: open. No batch with canaries is complete."
         return (
             f"reports: none of {self.held} canaries is missing: at most"
-            f" {most_dropped(self.held):.0%} are dropped, with 95% confidence. One tenth would"
+            f" {most_dropped(self.held):.1%} are dropped, with 95% confidence. One tenth would"
             f" show with probability {drop_power(self.held, TENTH):.2f}."
         )
 
