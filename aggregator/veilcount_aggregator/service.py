@@ -38,10 +38,10 @@ from .intake.shuffled_batches.record_store import keep_record
 from .intake.store_writer import StoreWriter
 from .queries import Snapshot
 from .records.cache import CatalogCache, CatalogSnapshot
-from .records.canary_plans import canary_marks
 from .records.counter_admission import require_memory
 from .records.definitions import DefinitionSource, add_definitions, read_source
 from .records.key_uses import KeyUses
+from .records.shuffler_canary_plans import canary_marks
 from .records.shuffler_keys import load_shuffler_keys
 from .releases.curator import Curator
 from .releases.privacy_filter import PrivacyFilter

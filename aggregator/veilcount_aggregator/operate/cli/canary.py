@@ -13,9 +13,9 @@ import click
 from veilcount_reader.http_client import url_problem
 from veilcount_serving.errors import SettingsError
 
-from ...records.canary_plans import add_canary_plan
 from ...records.definitions import load_catalog
 from ...records.gateway_keys import load_gateway_keys
+from ...records.shuffler_canary_plans import add_canary_plan
 from ...store import Store
 from ..shuffler_canaries.canary_file import CanaryFile, merge
 from ..shuffler_canaries.canary_planning import (

@@ -27,8 +27,8 @@ from veilcount_shared.shuffling.sealed_report import seal_report
 from veilcount_shared.shuffling.times import KEY_AHEAD, draw_sending_instant, grace_end
 
 from ...intake.shuffled_batches.batch_checks import token_bytes
-from ...records.canary_plans import MOST_PERCENT, CanaryPlan, most_canaries
 from ...records.gateway_keys import GatewayKey, key_file
+from ...records.shuffler_canary_plans import MOST_PERCENT, CanaryPlan, most_canaries
 from .canary_file import Canary, CanaryBatch
 
 ENOUGH = 30  # in all: a tenth that is dropped is seen with .96

@@ -17,7 +17,7 @@ from veilcount_aggregator.intake.shuffled_batches.batch_states import (
     covers_of_periods,
 )
 from veilcount_aggregator.intake.shuffled_batches.opening import open_part
-from veilcount_aggregator.records.canary_plans import CanaryPlan, add_canary_plan
+from veilcount_aggregator.records.shuffler_canary_plans import CanaryPlan, add_canary_plan
 from veilcount_aggregator.store import Cell
 from veilcount_serving.errors import SettingsError
 from veilcount_shared.limits import PSEUDONYM_BYTES, TOKEN_BYTES

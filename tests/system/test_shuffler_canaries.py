@@ -22,16 +22,23 @@ import pytest
 from veilcount_aggregator.intake.shuffled_batches.batch_states import PeriodBatch, batch_states
 from veilcount_aggregator.operate.cli import options
 from veilcount_aggregator.operate.shuffler_canaries.canary_file import CanaryFile, merge
+from veilcount_aggregator.operate.shuffler_canaries.canary_planning import draw_plan, gateway_keys
 from veilcount_aggregator.operate.shuffler_canaries.canary_sender import (
     NO_ANSWER,
     CanarySender,
     Share,
     post_envelope,
 )
+from veilcount_aggregator.records.gateway_keys import create_gateway_key, load_gateway_keys
 from veilcount_aggregator.store import Cell
+from veilcount_analysis.series.series import Series
 from veilcount_client.delivery.transport import HttpTransport
 from veilcount_client.testing import SeededRandomSource
+from veilcount_serving.errors import SettingsError
+from veilcount_shared.oblivious_http.key_config import KeyConfig
+from veilcount_shared.shuffling.crowd import Crowd, sealed_size
 from veilcount_shared.shuffling.envelope import ENVELOPE_TYPE, Envelope
+from veilcount_shared.shuffling.plain_report import PLAIN_BYTES
 from veilcount_shuffler import shuffling_pass
 from veilcount_shuffler.crowd_store import CrowdStore
 from veilcount_shuffler.delivery import Delivery
@@ -443,6 +450,58 @@ def test_files_that_are_none_or_that_others_may_read_are_refused(all_parties: Pa
     assert "veilcount canary plan --out" in all_parties.typed("canary", "send", str(file)).err
     share = all_parties.typed("canary", "send", str(file), "--share", "3/2")
     assert "write it like 2/3" in share.err
+
+
+def test_canaries_are_of_the_key_that_devices_have_for_a_period(all_parties: Parties) -> None:
+    """And of no period whose key is not certain: a new one is shipped 90 days ahead."""
+    stored = all_parties.deployed.aggregator.store
+    first = gateway_keys(load_gateway_keys(stored))[0]
+    second_key = create_gateway_key(stored, START, START.date() + timedelta(days=2))
+    file = CanaryFile.load(all_parties.plan("--batches", "4"))
+
+    theme = all_parties.deployed.series("theme")
+    configs = [first.config, first.config, second_key.config, second_key.config]
+    assert [batch.crowd_id for batch in file.batches] == [
+        crowd_of(theme, period, config) for period, config in enumerate(configs)
+    ]
+    keys, early = gateway_keys(load_gateway_keys(stored)), START - timedelta(days=88)
+    assert draw_plan(theme, keys, 1, 9, early).periods == range(3)
+    assert draw_plan(theme, keys[:1], 1, 40, START).periods == range(2, 31)
+    with pytest.raises(SettingsError, match="begins within 90 days"):
+        draw_plan(theme, keys, 1, 9, START - timedelta(days=100))
+    with pytest.raises(SettingsError, match="relay-keys create"):
+        gateway_keys([])
+
+
+def crowd_of(series: Series, period: int, config: KeyConfig) -> str:
+    size = sealed_size(PLAIN_BYTES)
+    crowd = Crowd(series.fingerprint, period, config.encode(), config.aeads[0], size)
+    return crowd.crowd_id.hex()
+
+
+def test_programs_read_what_people_read(all_parties: Parties) -> None:
+    file = all_parties.plan("--canaries", "2", "--batches", "1")
+    all_parties.devices_send()
+    all_parties.sender(file).run()
+    sent = all_parties.typed("canary", "send", str(file), "--json")
+    assert sent.json == {"canaries": 2, "held": 2, "over": 0}
+    all_parties.hand_over()
+    result = ("canary", "result", str(file), "--store", all_parties.url, "--json")
+    facts = all_parties.typed(*result).json
+
+    assert (facts["order_kept"], facts["pairs"], facts["batches_missing"]) == (False, 1, 42)
+    assert (facts["held"], facts["dropped"], len(facts["limits"])) == (2, 0, 3)
+    assert facts["batches"][0]["state"] == "complete"
+
+
+def test_files_of_two_plans_are_not_merged(all_parties: Parties) -> None:
+    one = CanaryFile.load(all_parties.plan("--batches", "1"))
+    (all_parties.folder / "canaries.json").unlink()
+    all_parties.clock.advance(days=1)
+    other = CanaryFile.load(all_parties.plan("--batches", "1"))
+
+    with pytest.raises(SettingsError, match="give the files of one plan"):
+        merge([one, other])
 
 
 def test_a_second_plan_of_the_same_periods_leaves_no_file(all_parties: Parties) -> None:
