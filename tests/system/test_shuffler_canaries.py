@@ -5,6 +5,7 @@ Planted: shufflers that keep the order in which reports came, or drop some.
 
 from __future__ import annotations
 
+import json
 import random
 import socket
 import stat
@@ -30,6 +31,7 @@ from veilcount_aggregator.operate.shuffler_canaries.canary_sender import (
     post_envelope,
 )
 from veilcount_aggregator.records.gateway_keys import create_gateway_key, load_gateway_keys
+from veilcount_aggregator.records.shuffler_canary_plans import KIND
 from veilcount_aggregator.store import Cell
 from veilcount_analysis.series.series import Series
 from veilcount_client.delivery.transport import HttpTransport
@@ -177,7 +179,9 @@ def test_a_right_shuffler_and_canaries_that_are_subtracted_exactly(
 ) -> None:
     monkeypatch.setattr(shuffling_pass, "SystemRandomSource", lambda: SeededRandomSource(36))
     file = all_parties.plan()
+    (plan,) = all_parties.deployed.aggregator.store.records(KIND).values()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert json.loads(plan)["key"] not in file.read_text()
     all_parties.devices_send()
     sent = all_parties.sender(file).run()
     all_parties.hand_over()
@@ -231,10 +235,10 @@ def keep_order(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def drop_tenth(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: a tenth of what was acknowledged is dropped, at random."""
-    source, read = random.Random(36), shuffling_pass.read_records
+    source = random.Random(36)
 
     def some(file: Path, size: int) -> Iterator[bytes]:
-        yield from (sealed for sealed in read(file, size) if source.random() >= 0.1)
+        yield from (sealed for sealed in read_records(file, size) if source.random() >= 0.1)
 
     monkeypatch.setattr(shuffling_pass, "read_records", some)
 
