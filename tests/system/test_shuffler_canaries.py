@@ -21,6 +21,7 @@ from pathlib import Path
 import pytest
 
 from veilcount_aggregator.intake.shuffled_batches.batch_states import PeriodBatch, batch_states
+from veilcount_aggregator.intake.shuffled_batches.record_store import keep_record
 from veilcount_aggregator.operate.cli import options
 from veilcount_aggregator.operate.shuffler_canaries.canary_file import CanaryFile, merge
 from veilcount_aggregator.operate.shuffler_canaries.canary_planning import draw_plan, gateway_keys
@@ -38,6 +39,7 @@ from veilcount_client.delivery.transport import HttpTransport
 from veilcount_client.testing import SeededRandomSource
 from veilcount_serving.errors import SettingsError
 from veilcount_shared.oblivious_http.key_config import KeyConfig
+from veilcount_shared.shuffling.batch_record import BatchRecord, BatchState
 from veilcount_shared.shuffling.crowd import Crowd, sealed_size
 from veilcount_shared.shuffling.envelope import ENVELOPE_TYPE, Envelope
 from veilcount_shared.shuffling.plain_report import PLAIN_BYTES
@@ -496,6 +498,18 @@ def test_programs_read_what_people_read(all_parties: Parties) -> None:
     assert (facts["order_kept"], facts["pairs"], facts["batches_missing"]) == (False, 1, 42)
     assert (facts["held"], facts["dropped"], len(facts["limits"])) == (2, 0, 3)
     assert facts["batches"][0]["state"] == "complete"
+
+
+def test_a_batch_that_did_not_come_is_called_as_its_shuffler_calls_it(
+    all_parties: Parties,
+) -> None:
+    file = all_parties.plan("--canaries", "2", "--batches", "2")
+    store, series = all_parties.deployed.aggregator.store, all_parties.deployed.series("theme")
+    first = bytes.fromhex(CanaryFile.load(file).batches[0].crowd_id)
+    keep_record(store, series, BatchRecord(BatchState.BELOW_LEAST, first, 0))
+    code, shown = all_parties.result(file)
+
+    assert (code, "below-least" in shown, shown.count("awaited")) == (0, True, 1)
 
 
 def test_files_of_two_plans_are_not_merged(all_parties: Parties) -> None:

@@ -17,9 +17,11 @@ from veilcount_analysis.privacy.shuffled.shuffler_conduct import (
     most_dropped,
 )
 from veilcount_analysis.series.series import Series
+from veilcount_shared.shuffling.batch_record import BatchState
 
 from ...intake.shuffled_batches.batch_entry import BatchEntry
-from ...store import BatchStore
+from ...intake.shuffled_batches.record_store import batch_records
+from ...store import Store
 from .canary_file import CanaryBatch, CanaryFile
 
 TENTH = 0.1
@@ -36,7 +38,7 @@ class CanaryBatchResult:
     """The canaries of one batch."""
 
     period: int
-    state: str  # complete, incomplete or awaited
+    state: str  # complete, incomplete, unfinished, awaited, or as its shuffler says: lost, ...
     planned: int
     held: int  # acknowledged by the shuffler
     missing: list[int]  # of these, the numbers that are not in the batch
@@ -117,20 +119,29 @@ class CanaryResult:
         )
 
 
-def read_result(store: BatchStore, series: Series, file: CanaryFile) -> CanaryResult:
+def read_result(store: Store, series: Series, file: CanaryFile) -> CanaryResult:
     """Return what became of a plan's canaries."""
     entries = {key: BatchEntry.decode(raw) for key, raw in store.batches(series).items()}
-    batches = [_batch_result(batch, entries.get(batch.crowd_id)) for batch in file.batches]
+    absent = {
+        record.crowd_id.hex(): record.state.name.lower().replace("_", "-")
+        for record in batch_records(store, series)
+        if record.state is not BatchState.HANDED_OVER
+    }
+    batches = [
+        _batch_result(batch, entries.get(batch.crowd_id), absent.get(batch.crowd_id, "awaited"))
+        for batch in file.batches
+    ]
     return CanaryResult(file.collection, batches)
 
 
-def _batch_result(batch: CanaryBatch, entry: BatchEntry | None) -> CanaryBatchResult:
+def _batch_result(batch: CanaryBatch, entry: BatchEntry | None, absent: str) -> CanaryBatchResult:
+    """Return the result of a batch; `absent`: what it is called if nothing of it has come."""
     sent = sorted(
         (canary.held, canary.number) for canary in batch.canaries if canary.held is not None
     )
     numbers = [number for _, number in sent]
     if entry is None or not entry.is_complete:
-        state = "awaited" if entry is None else "incomplete"
+        state = absent if entry is None else "unfinished" if entry.closed else "incomplete"
         return CanaryBatchResult(batch.period, state, len(batch.canaries), len(numbers), [], [])
     positions = entry.canary_positions
     return CanaryBatchResult(
