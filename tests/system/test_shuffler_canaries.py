@@ -368,6 +368,21 @@ def test_what_is_not_held_is_sent_again_within_an_hour_until_the_grace_ends(
     assert over.batches[0].canaries[0].held is None
 
 
+def test_a_canary_that_was_never_acknowledged_is_not_dropped(all_parties: Parties) -> None:
+    file = all_parties.plan("--canaries", "12", "--batches", "1")
+    lost = CanaryFile.load(file).batches[0].canaries[3].envelope
+    all_parties.devices_send()
+
+    def post(shuffler: str, envelope: bytes, proxy: str) -> int:
+        return NO_ANSWER if envelope.hex() == lost else all_parties.post(shuffler, envelope, proxy)
+
+    all_parties.sender(file, post=post).run()
+    all_parties.hand_over()
+    code, shown = all_parties.result(file)
+
+    assert (code, "none of 11 canaries is missing" in shown) == (0, True), shown
+
+
 def test_shares_and_proxies_divide_the_canaries(all_parties: Parties) -> None:
     """At several places with one plan, each through proxies in turn."""
     file = all_parties.plan("--canaries", "12", "--batches", "1")

@@ -128,6 +128,7 @@ def test_a_mark_of_no_plan_is_unreadable(shuffler: TestShuffler) -> None:
     sent(shuffler, [marked(shuffler, mark) for mark in marks] + reports(shuffler, 100))
 
     assert (entry(shuffler).unreadable, entry(shuffler).canaries) == (len(forged) + 3, 1)
+    assert entry(shuffler).canary_positions == {0: 4096 + 1}, "the second part's second report"
     assert sum(shuffler.counters("theme")) == COVERS + 100
     assert entry(shuffler).n == 100
 
