@@ -62,13 +62,17 @@ class DevelopmentShuffler:
         settings.set_keys(decode_key_file(keys), now.date())
         settings.add_collections(in_batches, now.date())
 
+    @property
+    def command(self) -> list[str]:
+        """What serves it."""
+        words = ["-m", "veilcount_aggregator", "shuffler", "serve", "--dev-only", "--rate", "0"]
+        words += ["--grace", str(self.seconds), "--store", str(self.folder / "shuffler")]
+        return [sys.executable, *words, "--bind", str(self.bind).removeprefix("http://")]
+
     @contextmanager
     def served(self) -> Iterator[None]:
         """Serve in a process of its own, which logs to stderr."""
-        words = ["-m", "veilcount_aggregator", "shuffler", "serve", "--dev-only", "--rate", "0"]
-        words += ["--grace", str(self.seconds), "--store", str(self.folder / "shuffler")]
-        command = [sys.executable, *words, "--bind", str(self.bind).removeprefix("http://")]
-        process = subprocess.Popen(command, stdout=sys.stderr)  # noqa: S603 - words of ours
+        process = subprocess.Popen(self.command, stdout=sys.stderr)  # noqa: S603 - words of ours
         try:
             yield
         finally:
