@@ -195,7 +195,8 @@ class Aggregator:
         fingerprint = origin.series.fingerprint
         try:
             marks = canary_marks(self.store, origin.series, origin.period, part.head.crowd_id)
-            result = BatchIntake(self.store, open_part).take(part, origin, now, marks)
+            intake = BatchIntake(self.store, open_part, self.settings.dev)
+            result = intake.take(part, origin, now, marks)
         except (SecondBatch, BatchTooEarly, BatchTooLate, WireError) as error:
             self.service_counters.count(ServiceCounter(BATCH, fingerprint, -1, refused_as(error)))
             raise

@@ -103,7 +103,8 @@ class BatchEntry(msgspec.Struct, frozen=True, array_like=True):
 
         Its shuffler cannot tell canaries, and hands over a batch that they bring to `least`.
         """
-        return self.is_complete and self.reports - self.canaries >= least
+        is_below = self.canaries > 0 and self.reports - self.canaries < least
+        return self.is_complete and not is_below
 
     def totals_of(self, part: BatchPart) -> PartTotals | None:
         """Return the totals of a part that has come; None: it is new; refuse any other content."""

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from datetime import timedelta
 
+import numpy as np
 import pytest
 
 from veilcount_aggregator.intake.shuffled_batches import batch_entry
@@ -154,6 +155,17 @@ def test_canaries_never_bring_a_batch_to_least(shuffler: TestShuffler) -> None:
     text = "not counted: fewer than 100 reports without the operator's canaries"
     assert state(shuffler) == ("below-least", text)
     assert entry(shuffler).counters == b""
+
+
+def test_a_small_batch_without_canaries_counts_where_it_was_taken(shuffler: TestShuffler) -> None:
+    """In development a batch of any size is taken: canaries alone bring one below `least`."""
+    part = shuffler.batch(reports(shuffler, 2)[:4], "theme", reports=4, covers=0)[0]
+    empty = BatchEntry.begin(part.head, "2026-12-05")
+    taken = empty.with_part(part, 4, 0, np.zeros(4, np.int64), {})
+    with_canary = empty.with_part(part, 4, 0, np.zeros(4, np.int64), {0: 3})
+
+    assert (empty.is_counted(100), taken.is_counted(100)) == (False, True)
+    assert not with_canary.is_counted(100)
 
 
 def test_canaries_that_are_counted_for_least_are_noticed(
