@@ -24,6 +24,7 @@ import numpy as np
 
 from ..scipy_modules import special
 from .confidence_intervals import Bools, Counts, Ends, Floats, quantile
+from .covered_supports import CoveredSupports, DilutedSupports
 from .estimator import IntervalTarget
 from .proportions import SupportCounts
 from .response_distribution import ResponseDistribution
@@ -49,21 +50,30 @@ class HalfSupports:
     counts: Counts  # a row for each half
     response: ResponseDistribution
     families: int
+    covers: int = 0
+    cover_support: float = 0.0
 
     @property
     def n(self) -> int:
-        return int(self.sizes.sum())
+        return int(self.sizes.sum()) - self.covers
 
     @property
     def whole(self) -> SupportCounts:
         """Both halves together."""
-        return SupportCounts(self.n, self.counts.sum(axis=0), self.response, self.families)
+        counts = self.counts.sum(axis=0)
+        if not self.covers:
+            return SupportCounts(self.n, counts, self.response, self.families)
+        among = self.covers, self.cover_support
+        return CoveredSupports(self.n, counts, self.response, self.families, *among)
 
     @property
     def halves(self) -> tuple[SupportCounts, ...]:
         """Each half alone."""
+        part = self.n / (self.n + self.covers)
         return tuple(
-            SupportCounts(max(int(size), 1), counts, self.response, self.families)
+            part_supports(
+                int(size), counts, self.response, self.families, part, self.cover_support
+            )
             for size, counts in zip(self.sizes, self.counts, strict=True)
         )
 
@@ -114,6 +124,7 @@ class PartSupports:
 
     n: int
     part: SupportCounts
+    covers: int = 0
 
     @property
     def points(self) -> Floats:
@@ -139,7 +150,23 @@ class PartSupports:
 
     def poisoned(self, fakes: float) -> Ends:
         """Return the range of the honest shares, where all fakes choose this part."""
-        return self.part.poisoned(min(fakes * self.n / self.part.n, ALL_FAKE))
+        received = self.n + self.covers  # persons are as frequent in a part as in all of them
+        return self.part.poisoned(min(fakes * received / self.part.n, ALL_FAKE))
+
+
+def part_supports(
+    size: int,
+    counts: Counts,
+    response: ResponseDistribution,
+    families: int,
+    part: float,
+    cover_support: float,
+) -> SupportCounts:
+    """Return the estimator of the reports of one part; `part` of them are of persons."""
+    if part == 1:
+        return SupportCounts(max(size, 1), counts, response, families)
+    received = response.diluted(part, cover_support)
+    return DilutedSupports(max(size, 1), counts, received, families, response)
 
 
 def part_scores(supports: Counts, sizes: Counts, response: ResponseDistribution) -> Floats:

@@ -144,7 +144,7 @@ class CellSums:
     n: int
     sizes: Floats
     means: Floats
-    squares: Floats
+    variances: Floats  # of what one report counts, with its part of the covers'
     least: Floats
     most: Floats
     response: ResponseDistribution
@@ -152,20 +152,30 @@ class CellSums:
 
     @classmethod
     def from_counters(
-        cls, mechanism: ProjectiveGeometry, counters: Counts, groups: Sequence[Counts]
+        cls,
+        mechanism: ProjectiveGeometry,
+        counters: Counts,
+        groups: Sequence[Counts],
+        covers: int = 0,
     ) -> CellSums:
-        """Return the counts of groups of inputs."""
-        n, response = int(counters.sum()), ResponseDistribution.from_mechanism(mechanism)
+        """Return the counts of groups of inputs.
+
+        So many of the reports are a shuffler's covers: hyperplanes drawn from all.
+        """
+        n, response = int(counters.sum()) - covers, ResponseDistribution.from_mechanism(mechanism)
         rows = []
         for group in groups:
             count = points_held(mechanism, group)
-            square = float(counters @ count.astype(np.float64) ** 2) / n
-            mean = int(counters @ count) / n
+            of_cover = len(group) * mechanism.support_size / mechanism.messages
+            mean = (int(counters @ count) - covers * of_cover) / n
+            square = float(counters @ count.astype(np.float64) ** 2) - covers * of_cover**2
+            spread = _spread(mechanism, group)
+            floor = spread * (_uniform_part(mechanism) + covers / n)
             rows.append(
-                (len(group), mean, square, count.min(), count.max(), _spread(mechanism, group))
+                (len(group), mean, square / n - mean**2, count.min(), count.max(), floor)
             )
-        sizes, means, squares, least, most, floor = np.array(rows, np.float64).T
-        return cls(n, sizes, means, squares, least, most, response, floor)
+        sizes, means, variances, least, most, floor = np.array(rows, np.float64).T
+        return cls(n, sizes, means, variances, least, most, response, floor)
 
     @property
     def points(self) -> Floats:
@@ -198,28 +208,29 @@ class CellSums:
 
     def _variances(self, target: IntervalTarget) -> Floats:
         """Return the variance of one report's count; without the answers' own for a cohort."""
-        variances = self.squares - self.means**2
         if target.sampled:
-            return variances
+            return self.variances
         share = np.clip(self.points, 0.0, 1.0)
-        return np.maximum(variances - self.response.gap**2 * share * (1 - share), self.floor)
+        return np.maximum(self.variances - self.response.gap**2 * share * (1 - share), self.floor)
+
+
+def _uniform_part(mechanism: ProjectiveGeometry) -> float:
+    """Return the probability that a report is of a plane drawn from all, whoever answers.
+
+    Whatever else it is, this part of its variance stays.
+    """
+    v, r = mechanism.messages, mechanism.support_size
+    return float((1 - mechanism.P) * v / (v - r))
 
 
 def _spread(mechanism: ProjectiveGeometry, members: Counts) -> float:
-    """Return the least variance of a count, whoever answers.
+    """Return the variance of a count where a plane is drawn from all.
 
-    A report is with some probability that of a plane drawn from all, and there any two points share
-    s of the v hyperplanes; whatever else it is, this part of its variance stays.
+    There any two points share s of the v hyperplanes.
     """
-    v, r, s, size = (
-        mechanism.messages,
-        mechanism.support_size,
-        mechanism.pair_support_size,
-        len(members),
-    )
-    uniform = (1 - mechanism.P) * v / (v - r)
-    mean = size * r / v
-    return float(uniform) * (mean + size * (size - 1) * s / v - mean**2)
+    v, s, size = mechanism.messages, mechanism.pair_support_size, len(members)
+    mean = size * mechanism.support_size / v
+    return mean + size * (size - 1) * s / v - mean**2
 
 
 def margin(domain: Cross, part: str | None = None) -> Mapping[Label, Counts]:
