@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -47,7 +48,7 @@ from veilcount_analysis.simulation import Population, simulate
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import Collection
 from veilcount_shared.domain import GRID, Number
-from veilcount_shared.mechanisms import MeanMechanism, RangeTree
+from veilcount_shared.mechanisms import MeanMechanism, Randomizer, RangeTree
 
 from ..analysis.estimation.test_covered_supports import shuffled
 from .coverage_harness import ALPHA, LEVEL, Coverage, Support, support
@@ -246,7 +247,7 @@ def question(name: str) -> Question:
 def cover_counters(name: str) -> list[Counts]:
     """The counters of the covers of many batches, as devices and shufflers draw them."""
     asked, randomness = question(name), SeededRandomSource(1)
-    cover = asked.collection.mechanism.cover
+    cover = cast("Randomizer", asked.collection.mechanism).cover
     return [
         tally(asked.collection, [cover(randomness) for _ in range(asked.covers)])
         for _ in range(RUNS)
@@ -260,7 +261,7 @@ def batches(name: str, share: float, n: int, target: IntervalTarget) -> Iterator
         yield asked.persons(holders, n, generator) + covers
 
 
-Plant = Callable[[Question, Counts], tuple[Counts, int]]
+Plant = Callable[[Question, Counts], tuple[Any, int]]
 
 
 def subtracted(asked: Question, counters: Counts) -> tuple[Counts, int]:
@@ -272,7 +273,7 @@ def kept_in(_: Question, counters: Counts) -> tuple[Counts, int]:
     return counters, 0
 
 
-def certain(asked: Question, counters: Counts) -> tuple[Counts, int]:
+def certain(asked: Question, counters: Counts) -> tuple[Floats, int]:
     """Planted: what covers have on average is taken off, and nothing is added to the variance."""
     return counters - asked.expected + 1e-9, 0
 

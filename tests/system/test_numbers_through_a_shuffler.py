@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -62,7 +63,7 @@ THEMES = ["light"] * 180 + ["dark"] * 60 + [None] * 60
 
 @pytest.fixture(scope="module")
 def handed_over(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    answers = {"hours": HOURS, "habits": HABITS, "theme": THEMES}
+    answers: dict[str, list[Any]] = {"hours": HOURS, "habits": HABITS, "theme": THEMES}
     with batches(tmp_path_factory.mktemp("numbers"), FILE, answers) as deployed:
         yield deployed
 

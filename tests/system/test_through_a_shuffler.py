@@ -88,9 +88,7 @@ def opened(
         yield CrowdStore(settings.crowds, served, states, Witness(None, Disk()), Disk(), clock)
 
 
-def sealed_answers(
-    settings: StoreSettings, name: str, answers: Sequence[object]
-) -> list[Envelope]:
+def sealed_answers(settings: StoreSettings, name: str, answers: Sequence[object]) -> list[Envelope]:
     """Return what devices send of the first day."""
     crowd = next(
         crowd

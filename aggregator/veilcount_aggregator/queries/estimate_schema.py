@@ -56,7 +56,7 @@ class RangeResult(Struct, rename={"first": "from", "last": "to"}):
         Count, Meta(description="largest number of reports of one person in n")
     ]
     covers: Annotated[
-        Count, Meta(description="cover reports of a shuffler, which were subtracted and are not in n")
+        Count, Meta(description="cover reports of a shuffler, which are subtracted: not in n")
     ]
     verdicts: Annotated[Counts, Meta(description="rejected reports by verdict, all segments")]
     figures: tuple[Figure, ...]

@@ -69,13 +69,12 @@ class HalfSupports:
     @property
     def halves(self) -> tuple[SupportCounts, ...]:
         """Each half alone."""
-        part = self.n / (self.n + self.covers)
-        return tuple(
-            part_supports(
-                int(size), counts, self.response, self.families, part, self.cover_support
-            )
+        part = persons_part(self.n, self.covers)
+        halves = (
+            SupportCounts(max(int(size), 1), counts, self.response, self.families)
             for size, counts in zip(self.sizes, self.counts, strict=True)
         )
+        return tuple(among_covers(half, part, self.cover_support) for half in halves)
 
     @property
     def shared(self) -> Bools:
@@ -154,19 +153,19 @@ class PartSupports:
         return self.part.poisoned(min(fakes * received / self.part.n, ALL_FAKE))
 
 
-def part_supports(
-    size: int,
-    counts: Counts,
-    response: ResponseDistribution,
-    families: int,
-    part: float,
-    cover_support: float,
-) -> SupportCounts:
-    """Return the estimator of the reports of one part; `part` of them are of persons."""
-    if part == 1:
-        return SupportCounts(max(size, 1), counts, response, families)
-    received = response.diluted(part, cover_support)
-    return DilutedSupports(max(size, 1), counts, received, families, response)
+def persons_part(n: float, covers: int) -> float:
+    """Return which part of the reports are of persons, of whom there is at least one."""
+    persons = max(n, 1)
+    return persons / (persons + covers)
+
+
+def among_covers(one_part: SupportCounts, persons: float, cover_support: float) -> SupportCounts:
+    """Return the estimator of a part of the reports, of which this part are of persons."""
+    if persons == 1:
+        return one_part
+    n, counts, response = one_part.n, one_part.counts, one_part.response
+    received = response.diluted(persons, cover_support)
+    return DilutedSupports(n, counts, received, one_part.families, response)
 
 
 def part_scores(supports: Counts, sizes: Counts, response: ResponseDistribution) -> Floats:

@@ -68,7 +68,8 @@ def _bernstein(weights: Floats, counters: Counts, miss: float, n: int) -> Floats
     are covers, which are reports like others. What the average of all misses, that of n persons
     misses as many times more as there are more reports than persons.
     """
-    reports, width = int(counters.sum()), np.ptp(weights, axis=1)
+    reports = int(counters.sum())
+    width: Floats = np.ptp(weights, axis=1)
     if reports == 1:  # one report has no spread
         return width
     share = counters / reports

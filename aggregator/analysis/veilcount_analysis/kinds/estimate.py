@@ -92,7 +92,7 @@ def _ranges(
         result = kind.figures(counted, query, data.selection, time_range)
         covers = counted.covers if isinstance(counted, Tally) else 0
         width = widest(result.figures)
-        adequacy = judge(kind, query, result.n, width, contributions, covers)
+        adequacy = judge(kind, query, result.n, width, contributions, covers=covers)
         yield RangeEstimate(time_range, contributions, adequacy, result, covers)
 
 
@@ -110,6 +110,7 @@ def judge(
     n: int,
     width: float,
     contributions: int,
+    *,
     covers: int = 0,
 ) -> SampleAdequacy:
     """Judge n reports among covers; of a part of them, by the width of their own intervals."""

@@ -110,9 +110,7 @@ class Strings(SummedKind[OpenStrings]):
         self, data: Tally, query: EstimateQuery, selection: SelectedValues, time_range: TimeRange
     ) -> RangeFigures:
         contributions = time_range.contributions(self.collection)
-        terms = TermOptions(
-            looks=query.looks, contributions=contributions, covers=data.covers
-        )
+        terms = TermOptions(looks=query.looks, contributions=contributions, covers=data.covers)
         places = selection.places.tolist()
         shares = estimate_shares(
             self.collection,

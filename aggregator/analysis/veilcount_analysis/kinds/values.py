@@ -106,9 +106,7 @@ class Values(SummedKind[Boolean | Choice | Cross]):
     ) -> RangeFigures:
         is_whole = query.view is View.CONSISTENT and selection.groups is None
         contributions = time_range.contributions(self.collection)
-        terms = TermOptions(
-            looks=query.looks, contributions=contributions, covers=data.covers
-        )
+        terms = TermOptions(looks=query.looks, contributions=contributions, covers=data.covers)
         shares = self._shares(data, query, selection, terms, is_whole=is_whole)
         if isinstance(shares, NoReports):
             return RangeFigures(0, shares.estimand, unanswered(selection.labels))

@@ -203,9 +203,7 @@ class ShareHandler(MechanismHandler[S]):
         return self.mixture.owned / self.mixture.messages
 
     @abstractmethod
-    def group_sums(
-        self, counters: Counts, groups: Sequence[Counts], covers: int = 0
-    ) -> Estimator:
+    def group_sums(self, counters: Counts, groups: Sequence[Counts], covers: int = 0) -> Estimator:
         """Return the estimator of the shares of groups of inputs, each of them a set."""
 
     @abstractmethod

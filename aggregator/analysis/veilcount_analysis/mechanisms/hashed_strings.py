@@ -18,9 +18,11 @@ from ..estimation.open_strings import (
     BY_LETTERS,
     HalfSupports,
     PartSupports,
+    among_covers,
     least_share,
-    part_supports,
+    persons_part,
 )
+from ..estimation.proportions import SupportCounts
 from ..estimation.response_distribution import ResponseDistribution
 from ..series.packed_rows import Counters
 from .handler import ShareHandler, handles
@@ -81,13 +83,12 @@ class HashedStringsHandler(ShareHandler[HashedStrings]):
         k, n, support = self.mechanism.k, int(sizes.sum()) - covers, self.cover_support
         if self.mechanism.parts == HALVES:
             return HalfSupports(sizes, np.stack(counts), self.response, k, covers, support)
-        persons = n / (n + covers)
-        part = part_supports(int(sizes[-1]), counts[-1], self.response, k, persons, support)
-        return PartSupports(n, part, covers)
+        part = SupportCounts(max(int(sizes[-1]), 1), counts[-1], self.response, k)
+        return PartSupports(n, among_covers(part, persons_part(n, covers), support), covers)
 
     def received(self, n: float, covers: int) -> ResponseDistribution:
         """Return the distribution of any report's support of a bucket, of n persons and covers."""
-        return self.response.diluted(n / (n + covers), self.cover_support)
+        return self.response.diluted(persons_part(n, covers), self.cover_support)
 
     def supports(self, counters: Counts, places: Counts | None = None) -> Counts:
         if places is None:

@@ -99,9 +99,7 @@ class SubsetSelectionHandler(ShareHandler[SubsetSelection]):
     def supports(self, counters: Counts, places: Counts | None = None) -> Counts:
         return counters if places is None else counters[places]
 
-    def group_sums(
-        self, counters: Counts, groups: Sequence[Counts], covers: int = 0
-    ) -> Estimator:
+    def group_sums(self, counters: Counts, groups: Sequence[Counts], covers: int = 0) -> Estimator:
         return GroupSums(tuple(self._group_sum(counters, group, covers) for group in groups))
 
     def _group_sum(self, counters: Counts, group: Counts, covers: int) -> SupportCounts:

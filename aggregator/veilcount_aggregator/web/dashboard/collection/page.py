@@ -160,7 +160,7 @@ class ResultView:
         kind, time_range = kind_of(series.collection), estimate.ranges[-1]
         n, width = time_range.n, widest(time_range.figures)
         query, contributions = self.shown.query, time_range.contributions
-        adequacy = judge(kind, query, n, width, contributions, time_range.covers)
+        adequacy = judge(kind, query, n, width, contributions, covers=time_range.covers)
         figures, leads = _listed(kind, estimate), time_range.leader is not None
         before = time_before(self.snapshot, series, self.shown.query, estimate)
         compared = before if before and before.usable else None
