@@ -11,12 +11,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from veilcount_shared import Collection
-from veilcount_shared.enums import Linkage
-from veilcount_shared.limits import TOKEN_BYTES
 from veilcount_shared.oblivious_http.key_config import KeyConfig
 from veilcount_shared.schedule import period_end, period_start
-from veilcount_shared.shuffling.crowd import Crowd, sealed_size
-from veilcount_shared.shuffling.plain_report import plain_size
+from veilcount_shared.shuffling.crowd import Crowd
 from veilcount_shared.shuffling.times import (
     KEPT_FOR_AGGREGATOR,
     batch_rules,
@@ -47,11 +44,7 @@ class ServedCrowd:
     closes: datetime
     leaves: datetime
     expires: datetime
-
-    @property
-    def least(self) -> int:
-        """How many reports a batch has at least."""
-        return batch_rules(self.collection).least
+    least: int  # reports of a batch
 
     @property
     def covers(self) -> int:
@@ -63,7 +56,10 @@ class ServedCrowds:
     """The crowds of a store, by name, as of an instant."""
 
     def __init__(self, settings: StoreSettings, development: timedelta | None = None) -> None:
-        """Read nothing yet; in `development` a crowd leaves so long after its first report."""
+        """Read nothing yet; in `development` a crowd leaves so long after its first report.
+
+        Of any size: whoever develops has one device.
+        """
         self._settings = settings
         self._development = development
         self._crowds: dict[bytes, ServedCrowd] = {}
@@ -101,7 +97,7 @@ class ServedCrowds:
             leaves = END
             if secret.exists() and self._development is not None:
                 leaves = datetime.fromtimestamp(secret.stat().st_mtime, UTC) + self._development
-            yield replace(crowd, opens=BEGINNING, closes=END, leaves=leaves, expires=END)
+            yield replace(crowd, opens=BEGINNING, closes=END, leaves=leaves, expires=END, least=1)
 
 
 def crowds_of(settings: StoreSettings) -> Iterator[ServedCrowd]:
@@ -127,18 +123,17 @@ def _crowds_of_period(
 def serve_crowd(collection: Collection, period: int, key: LoadedKey) -> ServedCrowd:
     """Return the crowd of a period for the devices that have a key."""
     config = key.config
-    has_token = collection.linkage is Linkage.TOKEN
-    size = sealed_size(plain_size(TOKEN_BYTES if has_token else 0))
-    crowd = Crowd(collection.fingerprint, period, key.encoded, config.aeads[0], size)
+    crowd = Crowd.of_period(collection, period, key.encoded, config)
     closes = grace_end(collection, period)
     return ServedCrowd(
         collection,
         period,
         config,
         crowd.crowd_id,
-        size,
+        crowd.size,
         period_end(collection, period),
         closes,
         hand_over_at(collection, period),
         closes + KEPT_FOR_AGGREGATOR,
+        batch_rules(collection).least,
     )
