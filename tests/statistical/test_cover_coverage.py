@@ -28,7 +28,7 @@ from veilcount_analysis.estimation.mean import DecodedMean
 from veilcount_analysis.estimation.moments import means
 from veilcount_analysis.estimation.range_queries import TreeReports
 from veilcount_analysis.estimation.response_distribution import group_response
-from veilcount_analysis.mechanisms.candidate_search import found_places
+from veilcount_analysis.mechanisms.candidate_search import found_places, open_handler
 from veilcount_analysis.mechanisms.estimates import (
     estimate_mean,
     estimate_number,
@@ -473,3 +473,31 @@ def test_strings_are_found_among_covers_and_few_by_chance() -> None:
         by_chance += len(found) - 3
 
     assert by_chance <= 20
+
+
+@pytest.mark.parametrize(("n", "share"), [(n, share) for n in SIZES for share in (*SHARES, 0.3)])
+def test_shares_by_the_last_beginnings_cover(n: int, share: float) -> None:
+    """Persons and covers draw their part; how many reports of it are of persons is not known."""
+    found = shuffled("values = 'open'\ndiscover = true\npresence = 'public'", 428)
+    handler, generator, covers = open_handler(found), np.random.default_rng(5), 428
+    parts, response = handler.mechanism.parts, handler.response
+
+    def covered(subtracted: int) -> Coverage:
+        hits = 0
+        for _ in range(RUNS):
+            of_persons, of_covers = generator.binomial((n, covers), 1 / parts)
+            holders = generator.binomial(of_persons, share)
+            count = generator.binomial(
+                (holders, of_persons - holders, of_covers),
+                (response.P, response.Q, handler.cover_support),
+            ).sum(keepdims=True)
+            last = of_persons + of_covers
+            sizes = np.array([n + covers - last, 0, 0, 0, last])
+            evidence = handler.evidence_of(sizes, [count], subtracted)
+            low, high = evidence.interval(1 - LEVEL, POPULATION)
+            hits += bool(low[0] <= share <= high[0])
+        return Coverage(hits, RUNS)
+
+    assert covered(covers).could_be(LEAST, ALPHA / 8)
+    if share > 0.1:
+        assert not covered(0).could_be(LEAST, ALPHA), "planted: covers count as persons"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import sqrt
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,18 +16,23 @@ import numpy as np
 import pytest
 
 from veilcount_analysis.errors import QueryError
-from veilcount_analysis.estimation import LookCount, NoReports
+from veilcount_analysis.estimation import LookCount, MeanEstimate, NoReports
 from veilcount_analysis.estimation.confidence_intervals import Counts
 from veilcount_analysis.estimation.covered_supports import CoveredSupports, _tail
+from veilcount_analysis.estimation.difference import compare
 from veilcount_analysis.estimation.estimator import IntervalTarget
 from veilcount_analysis.kinds.estimate import SeriesData, refuse_covers
 from veilcount_analysis.kinds.estimate_query import EstimateQuery
 from veilcount_analysis.kinds.registry import kind_of
+from veilcount_analysis.kinds.sample_adequacy import sample_adequacy
 from veilcount_analysis.kinds.source import Tally
 from veilcount_analysis.mechanisms.estimates import estimate as estimate_of
-from veilcount_analysis.mechanisms.estimates import estimate_shares
-from veilcount_analysis.mechanisms.handler import share_handler
+from veilcount_analysis.mechanisms.estimates import estimate_mean, estimate_shares
+from veilcount_analysis.mechanisms.handler import number_handler, share_handler
+from veilcount_analysis.privacy.shuffled import shuffled_error
+from veilcount_analysis.simulation import Population, simulate
 from veilcount_shared import Collection
+from veilcount_shared.domain import GRID
 
 from ...properties.definition_harness import parse_definition
 
@@ -221,3 +227,49 @@ def band_of(collection: Collection, covers: int) -> float:
     assert estimate.evidence is not None
     low, high = estimate.evidence.poisoned(0.01)
     return float(high[0] - low[0])
+
+
+# -- verdict, and comparison -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lines", [HIDDEN_YES_NO, MEAN])
+def test_the_verdict_on_n_is_by_the_error_with_covers(lines: str) -> None:
+    """Against the error that a plan states; few reports need more of them among covers."""
+    kind = kind_of(shuffled(lines, 142))
+    error = shuffled_error(kind.handler.mechanism, 1000, 142)
+    among = sample_adequacy(kind.error_among(300, 142), 300)
+
+    assert sqrt(kind.error_among(1000, 142).noise / 1000) == pytest.approx(error)
+    assert among.needed > 1.4 * sample_adequacy(kind.error_model, 300).needed
+
+
+def test_the_variance_of_covers_is_nobody_s() -> None:
+    """So it widens no allowance for persons who answered on both sides of a comparison."""
+    question, generator = shuffled(MEAN, 142), np.random.default_rng(1)
+    handler, domain = number_handler(question)
+    people = Population(np.array([0, GRID]), np.array([500, 500]))
+    alone, m = simulate(question, people, generator), question.mechanism.messages
+    among = alone + generator.multinomial(142, np.full(m, 1 / m))
+    variances = [
+        float(handler.persons_variance(domain, handler.mean(domain, counters, LookCount.ONE, n))[0])
+        for counters, n in ((alone, 0), (among, 142))
+    ]
+
+    assert variances[1] == pytest.approx(variances[0], rel=0.15)
+
+
+def test_two_periods_among_covers_are_compared() -> None:
+    """Their difference allows for the covers of both."""
+    question, generator = shuffled(MEAN, 142), np.random.default_rng(2)
+    m = question.mechanism.messages
+
+    def mean_of(high: int) -> MeanEstimate:
+        people = Population(np.array([0, GRID]), np.array([1000 - high, high]))
+        counters = simulate(question, people, generator)
+        counters += generator.multinomial(142, np.full(m, 1 / m))
+        return estimate_mean(question, counters, covers=142)
+
+    same, other = compare(mean_of(300), mean_of(300)), compare(mean_of(300), mean_of(600))
+
+    assert same.low[0] <= 0 <= same.high[0]
+    assert other.low[0] <= -0.3 <= other.high[0] < 0
