@@ -22,20 +22,20 @@ SELECTED = "selected"
 
 def batch_terms(batch: BatchPlan, unit: Unit, delta: Fraction) -> Iterator[tuple[str, str]]:
     """Yield covers and the costs against both adversaries: two figures, never added."""
-    yield (
-        "Covers",
+    covers = (
         f"{batch.covers:,} a batch. With them alone, whoever else lies, the server's best guess"
         f" between two values is right {share(batch.guess)} of the time on average, and"
-        f" {share(batch.unlucky)} after the least favourable outcome that epsilon allows.",
+        f" {share(batch.unlucky)} after the least favourable outcome that epsilon allows."
     )
+    yield "Covers", covers
     yield "Shuffler and server together", _cost(batch.together, batch.together_in_all, batch, unit)
     alone = _cost(batch.server, batch.server_in_all, batch, unit)
     yield "The server alone, if the shuffler keeps its word", f"{alone} at delta {decimal(delta)}"
-    yield (
-        "Batch",
+    handed_over = (
         f"handed over {batch.grace} days after its {unit} if it has {batch.least:,} reports or"
-        " more; that a device takes part is not hidden.",
+        " more; that a device takes part is not hidden."
     )
+    yield "Batch", handed_over
 
 
 def _cost(one: Fraction, every: Fraction, batch: BatchPlan, unit: Unit) -> str:

@@ -20,7 +20,6 @@ from veilcount_analysis.series.series import Series
 from veilcount_analysis.text.privacy_guarantees import PrivacyFigures, counts_are_public, epsilons
 from veilcount_shared import Collection
 
-from ..intake.shuffled_batches.batch_states import covers_of_periods
 from .budgets import ASSUMED, Population
 from .estimate import StoreSource
 from .paired_comparison import PairedComparison, compare_pair
@@ -113,11 +112,8 @@ def _seen(snapshot: Snapshot, series: Series) -> ObservedPeriod | None:
     if not sizes:
         return None
     period = max(sizes, key=lambda number: sizes[number])
-    n = sizes[period] - covers_of_periods(snapshot.store, series, (period,))
-    if n < 1:
-        return None
     covered = time_range(series, range(period, period + 1), snapshot.today)
-    return ObservedPeriod(covered, n, _frequencies(snapshot, series, covered))
+    return ObservedPeriod(covered, sizes[period], _frequencies(snapshot, series, covered))
 
 
 def _frequencies(snapshot: Snapshot, series: Series, days: TimeRange) -> tuple[float, ...] | None:

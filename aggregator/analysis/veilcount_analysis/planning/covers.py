@@ -57,6 +57,7 @@ class CoverSolver(Solver):
         return self.quantity.family(self.report_epsilon)
 
     def error(self, devices: int, epsilon: Fraction) -> Solution:
+        """Return the error of so many devices among the covers that this epsilon takes."""
         if not epsilon < self.report_epsilon:
             fix = f"give less than a report's own epsilon, {float(self.report_epsilon):g}"
             raise QueryError("epsilon", epsilon, fix)

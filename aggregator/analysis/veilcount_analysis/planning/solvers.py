@@ -246,6 +246,7 @@ class Solver(ABC):
 
 
 def unreachable(question: QuestionShape, error: float) -> QueryError:
+    """Return the refusal of an error that no epsilon or number of devices reaches."""
     fix = f"out of reach even at epsilon {EPSILON_MAX}: give more devices or a wider one"
     return QueryError(question.accuracy, error, fix)
 

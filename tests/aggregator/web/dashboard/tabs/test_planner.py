@@ -7,7 +7,6 @@ from html import unescape
 
 import pytest
 
-from veilcount_analysis.text.number_format import decimal
 from veilcount_analysis.text.privacy_guarantees import epsilons
 from veilcount_shared import Collection, parse_collections
 
