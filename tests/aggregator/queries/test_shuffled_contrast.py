@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 
 from veilcount_aggregator import queries
@@ -37,9 +38,9 @@ def test_the_crowd_that_came_is_counted_without_covers(tmp_path: Path) -> None:
     assert rules.delta is not None
 
     assert series["contrast"]["n"] == REPORTS
-    honest = float(lines["shuffled, run, all reports honest"]["epsilon"])
+    honest = Fraction(lines["shuffled, run, all reports honest"]["epsilon"])
     assert honest == honest_epsilon(collection.mechanism, REPORTS, 142, rules.delta)
-    assert honest < float(lines["shuffled, run, covers alone"]["epsilon"]) <= 1
+    assert honest < Fraction(lines["shuffled, run, covers alone"]["epsilon"]) <= 1
     assert honest > honest_epsilon(collection.mechanism, REPORTS + 142, 142, rules.delta), (
         "planted: covers are counted among the reports"
     )
