@@ -86,7 +86,7 @@ def test_the_bounds_of_each_kind_hold_in_small_batches(shape: str) -> None:
 
     assert {check.covers for check in checks} == {0, 1, 2, 3}
     assert [check for check in checks if not check.holds] == []
-    assert max(check.exact / check.bound for check in checks) > 0.75, "and say nearly all of it"
+    assert max(check.exact / check.bound for check in checks) > 0.5, "and say most of it"
 
 
 def test_what_has_too_many_outcomes_is_refused() -> None:

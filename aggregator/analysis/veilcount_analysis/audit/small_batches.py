@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations_with_replacement, permutations, product
-from math import exp
+from math import exp, lcm
 from typing import Any
 
 from veilcount_shared import Collection, RandomSource
@@ -33,9 +33,10 @@ MOST_REPORTS = 2  # of devices
 MOST_COVERS = 3
 QUARTERS = 4  # delta is compared at epsilons a quarter of the report's apart
 
-Distribution = dict[int, Fraction]
+Chance = int | Fraction  # a probability, or a count of so many
+Distribution = dict[int, Chance]
 View = tuple[Any, ...]  # messages
-Views = dict[View, Fraction]
+Views = dict[View, Chance]
 Draw = Callable[[RandomSource], int]
 
 
@@ -57,26 +58,27 @@ def enumerated(draw: Draw) -> Distribution:
     return enumerate_distribution(counted)
 
 
-def view_distribution(messages: Sequence[Mapping[Any, Fraction]], *, mixed: bool = True) -> Views:
+def view_distribution(messages: Sequence[Mapping[Any, Chance]], *, mixed: bool = True) -> Views:
     """Return the probability of every view of independent messages; in order, if not mixed."""
-    views: Views = {(): Fraction(1)}
+    views: Views = {(): 1}
     for message in messages:
         grown: Views = {}
         for view, chance in views.items():
             for content, probability in message.items():
                 longer = (*view, content)
                 key = tuple(sorted(longer)) if mixed else longer
-                grown[key] = grown.get(key, Fraction(0)) + chance * probability
+                grown[key] = grown.get(key, 0) + chance * probability
         views = grown
     return views
 
 
 def delta(
-    one: Mapping[View, Fraction], other: Mapping[View, Fraction], e_epsilon: Fraction
+    one: Mapping[View, Chance], other: Mapping[View, Chance], e_epsilon: Fraction
 ) -> Fraction:
     """Return the least delta at which the first is within e^epsilon of the other."""
-    excess = (one[view] - e_epsilon * other.get(view, 0) for view in one)
-    return sum((part for part in excess if part > 0), Fraction(0))
+    more, less = e_epsilon.denominator, e_epsilon.numerator
+    excess = (more * chance - less * other.get(view, 0) for view, chance in one.items())
+    return Fraction(sum(part for part in excess if part > 0)) / more
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,23 +103,29 @@ class SmallBatch:
     ) -> Fraction:
         involved = (*pair, *others)
         *reports, cover = _alike([*(self.reports[x] for x in involved), self.cover])
+        whole = lcm(*(part.denominator for row in (*reports, cover) for part in row.values()))
+        *reports, cover = (_counts(row, whole) for row in (*reports, cover))
         rest = [*reports[2:], *([cover] * covers)]
         one, other = (
             view_distribution([report, *rest], mixed=self.mixed) for report in reports[:2]
         )
-        return delta(one, other, e_epsilon)
+        return delta(one, other, e_epsilon) / whole ** (1 + len(rest))
+
+
+def _counts(distribution: Distribution, whole: int) -> Distribution:
+    """Return probabilities as counts of so many, which add and multiply without fractions."""
+    return {key: int(part * whole) for key, part in distribution.items()}
 
 
 def _alike(distributions: Sequence[Distribution]) -> list[Distribution]:
     """Return the distributions over classes of messages that none of them tells apart."""
     messages = sorted(set().union(*distributions))
-    zero = Fraction(0)
     rows = {
-        message: tuple(distribution.get(message, zero) for distribution in distributions)
+        message: tuple(distribution.get(message, 0) for distribution in distributions)
         for message in messages
     }
     classes = {row: number for number, row in enumerate(dict.fromkeys(rows.values()))}
-    sums: list[Distribution] = [dict.fromkeys(classes.values(), zero) for _ in distributions]
+    sums: list[Distribution] = [dict.fromkeys(classes.values(), 0) for _ in distributions]
     for row in rows.values():
         for distribution, probability in zip(sums, row, strict=True):
             distribution[classes[row]] += probability

@@ -16,7 +16,7 @@ from veilcount_shared import Collection, RandomSource
 from veilcount_shared.composition import Overlap
 from veilcount_shared.mechanisms import SubsetSelection
 
-from .conftest import Type
+from .conftest import Type, Typed
 
 
 def test_correct_mechanisms_are_not_broken_and_most_of_their_claim_is_seen(
