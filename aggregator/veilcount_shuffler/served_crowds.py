@@ -11,12 +11,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from veilcount_shared import Collection
-from veilcount_shared.enums import Linkage
-from veilcount_shared.limits import TOKEN_BYTES
 from veilcount_shared.oblivious_http.key_config import KeyConfig
 from veilcount_shared.schedule import period_end, period_start
-from veilcount_shared.shuffling.crowd import Crowd, sealed_size
-from veilcount_shared.shuffling.plain_report import plain_size
+from veilcount_shared.shuffling.crowd import Crowd
 from veilcount_shared.shuffling.times import (
     KEPT_FOR_AGGREGATOR,
     batch_rules,
@@ -127,16 +124,14 @@ def _crowds_of_period(
 def serve_crowd(collection: Collection, period: int, key: LoadedKey) -> ServedCrowd:
     """Return the crowd of a period for the devices that have a key."""
     config = key.config
-    has_token = collection.linkage is Linkage.TOKEN
-    size = sealed_size(plain_size(TOKEN_BYTES if has_token else 0))
-    crowd = Crowd(collection.fingerprint, period, key.encoded, config.aeads[0], size)
+    crowd = Crowd.of_period(collection, period, key.encoded, config)
     closes = grace_end(collection, period)
     return ServedCrowd(
         collection,
         period,
         config,
         crowd.crowd_id,
-        size,
+        crowd.size,
         period_end(collection, period),
         closes,
         hand_over_at(collection, period),

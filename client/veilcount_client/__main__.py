@@ -37,7 +37,8 @@ def run(
 def _doctor(options: argparse.Namespace) -> Iterable[DiagnosticResult]:
     settings = read_settings(
         url=options.url, collections=options.collections, state=options.state_dir, key=options.key,
-        relay=options.relay, relay_keys=options.relay_keys, issuer=options.issuer,
+        relay=options.relay, relay_keys=options.relay_keys, shuffler=options.shuffler,
+        issuer=options.issuer,
     )  # fmt: skip
     return examine(settings, account=options.account)
 
@@ -69,6 +70,7 @@ def _parser(program: str, epilog: str | None) -> argparse.ArgumentParser:
     doctor.add_argument("--state-dir", metavar="DIRECTORY", help="default: VEILCOUNT_STATE")
     doctor.add_argument("--relay", metavar="URL", help="default: VEILCOUNT_RELAY")
     doctor.add_argument("--relay-keys", metavar="FILE", help="default: VEILCOUNT_RELAY_KEYS")
+    doctor.add_argument("--shuffler", metavar="URL", help="default: VEILCOUNT_SHUFFLER")
     doctor.add_argument("--issuer", metavar="URL", help="default: VEILCOUNT_ISSUER")
     doctor.add_argument("--account", metavar="TOKEN", help="of an account, to ask the issuer of it")
     check.add_argument("file", metavar="new.toml")

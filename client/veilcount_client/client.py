@@ -18,6 +18,7 @@ from veilcount_shared.errors import UnknownSegment
 from .clock import Clock, instant
 from .consent import NoDecisions, Only, check_answer
 from .delivery.issuer import Account, TokenIssuer
+from .delivery.shuffler import EnvelopeTransport
 from .delivery.transport import Transport
 from .diagnostics.explain import Explanation, explain
 from .errors import NotAnAnswer, NotAPerson, NotUsable, UnknownValue
@@ -231,6 +232,7 @@ class Client(Respondent):
         jitter: float | None = None,
         relay: str | None = None,
         relay_keys: bytes | str | os.PathLike[str] | None = None,
+        shuffler: str | EnvelopeTransport | None = None,
         issuer: str | TokenIssuer | None = None,
         account: Account | None = None,
         transport: Transport | None = None,
@@ -304,7 +306,8 @@ class Client(Respondent):
     ) -> bool:
         """Store what was recorded and, by default, send it now; return whether all of it was.
 
-        Hidden presence is not hurried: it leaves at its drawn instants only.
+        Hidden presence is not hurried: it leaves at its drawn instants only. Neither is what
+        travels by shuffler, and its reports are not waited for.
         """
         return self._session.flush(timeout, until)
 

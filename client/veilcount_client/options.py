@@ -12,6 +12,7 @@ from veilcount_shared import Collection, RandomSource
 
 from .clock import Clock
 from .delivery.issuer import Account, TokenIssuer
+from .delivery.shuffler import EnvelopeTransport
 from .delivery.transport import Transport
 from .settings import ClientSettings, read_settings
 
@@ -36,6 +37,7 @@ class ClientOptions:
     jitter: float | None = None
     relay: str | None = None
     relay_keys: bytes | str | os.PathLike[str] | None = None
+    shuffler: str | EnvelopeTransport | None = None
     issuer: str | TokenIssuer | None = None
     account: Account | None = None
     transport: Transport | None = None
@@ -55,8 +57,9 @@ class ClientOptions:
         }
         if isinstance(self.collections, Mapping):
             del arguments["collections"]
-        if not isinstance(self.issuer, str):
-            del arguments["issuer"]
+        for name in ("issuer", "shuffler"):
+            if not isinstance(arguments[name], str):
+                del arguments[name]
         if isinstance(self.relay_keys, bytes):
             del arguments["relay_keys"]
         return read_settings(**arguments)

@@ -22,6 +22,7 @@ from .clock import BoundedClock, SystemClock
 from .consent import ConsentDecisions, NoDecisions
 from .delivery.issuance import Issuance
 from .delivery.issuer import HttpIssuer
+from .delivery.shuffler_route import ShufflerRoute
 from .delivery.transport import (
     HttpTransport,
     Transport,
@@ -117,12 +118,13 @@ class Session:
         self.reservation = reserve(
             state, collections.values(), settings.ceiling, settings.daily_ceiling
         )
+        route = self._shuffler_route()
         accepted = {
             name: collection
             for name, collection in collections.items()
-            if self._is_accepted(collection)
+            if self._is_accepted(collection, route)
         }
-        worker = self._worker(state, accepted)
+        worker = self._worker(state, accepted, route)
         consents = ConsentDecisions(worker, accepted, collections, self.clock.now)
         consents.load()
         if problem := moved_state(state.moved, accepted.values(), self.clock.now()):
@@ -139,6 +141,8 @@ class Session:
                 raise NotUsable(problem)
             return
         if self.settings.url is None:
+            if all(collection.batch for collection in self.collections.values()):
+                return  # nothing goes to an aggregator from here
             raise NotUsable("no aggregator: pass url= or set VEILCOUNT_URL")
         if problem := malformed(self.settings.url):
             raise NotUsable(problem)
@@ -148,15 +152,15 @@ class Session:
         if problem:
             self.problems.add("address", problem)
 
-    def _is_accepted(self, collection: Collection) -> bool:
+    def _is_accepted(self, collection: Collection, route: ShufflerRoute) -> bool:
         """Whether the reservation and the settings allow a collection."""
         problem = self.reservation.refused.get(collection.name)
         if not problem and collection.trust.reveals and not self.settings.trust_curator:
             problem = "true values need Client(trust_curator=True)"
         if not problem and collection.linkage is Linkage.TOKEN:
             problem = self._token_problem()
-        if not problem and collection.batch is not None:  # never alone: it was promised otherwise
-            problem = "its reports travel by shuffler, to which this release does not send yet"
+        if not problem and collection.batch is not None:
+            problem = route.problem
         if problem:
             self.problems.add(f"load {collection.name}", problem)
         elif self.settings.development:
@@ -182,6 +186,16 @@ class Session:
         configs = [key.config for key in decode_key_file(keys)]
         return RelayTransport(
             settings.relay, configs, settings.key, self.clock.now, self._warn_of_end
+        )
+
+    def _shuffler_route(self) -> ShufflerRoute:
+        """Return the way of reports that have batches, usable or not."""
+        shuffler, keys = self._options.shuffler, self._options.relay_keys
+        return ShufflerRoute(
+            self.settings,
+            self.is_test,
+            None if isinstance(shuffler, str) else shuffler,
+            keys if isinstance(keys, bytes) else None,
         )
 
     def _warn_of_end(self, end: str) -> None:
@@ -219,10 +233,13 @@ class Session:
             self.problems.add,
         )
 
-    def _worker(self, state: ClientState, accepted: Mapping[str, Collection]) -> ClientWorker:
+    def _worker(
+        self, state: ClientState, accepted: Mapping[str, Collection], route: ShufflerRoute
+    ) -> ClientWorker:
         settings = self.settings
         transport = self._options.transport or self._network_transport()
         claims, jitter = self.reservation.claims, 0.0 if settings.development else settings.jitter
+        in_batches = {name: collection for name, collection in accepted.items() if collection.batch}
         losses = LossCounter()
         outboxes = Outboxes(state, MemoryOutbox(losses), jitter)
         drawer = AnswerDrawer(
@@ -233,6 +250,7 @@ class Session:
             losses,
             outboxes.memory,
             uncapped=settings.development,
+            sealing=route.sealing(state) if in_batches else None,
         )
         recorder = Recorder(drawer, self._warn_of_dates, self.warn_of_consent)
         uploader = Uploader(
@@ -249,6 +267,9 @@ class Session:
             host=self._host,
             log=log.info if settings.development else log.debug,
             issuance=self._issuance(state, accepted),
+            shuffler=route.open(state, in_batches, self._randomness, self.clock.now)
+            if in_batches
+            else None,
         )
         return ClientWorker(
             state,

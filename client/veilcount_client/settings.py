@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
+from urllib.parse import urlsplit
 
+from veilcount_shared import Collection
 from veilcount_shared.epsilon import parse_exact
 
 JITTER = 3600.0
@@ -34,10 +36,20 @@ class ClientSettings:
     issuer: str | None = None
     relay: str | None = None
     relay_keys: str | None = None  # a file
+    shuffler: str | None = None
 
     @property
-    def route(self) -> str:
-        """How reports reach the server."""
+    def shuffler_host(self) -> str:
+        """The host of the shuffler, as logs and notices call it; empty without one."""
+        try:
+            return urlsplit(self.shuffler or "").hostname or ""
+        except ValueError:
+            return ""  # no address at all, which is refused by name
+
+    def route(self, collection: Collection) -> str:
+        """How reports of a collection reach the server."""
+        if collection.batch is not None:
+            return "shuffler"
         return "direct" if self.relay is None else "relay"
 
 
@@ -52,6 +64,7 @@ PARSERS: Mapping[str, Callable[[Any], Any]] = {
     "issuer": str,
     "relay": str,
     "relay_keys": os.fspath,
+    "shuffler": str,
     "ceiling": parse_exact,  # refuses floats
     "daily_ceiling": parse_exact,
     "persons": _is_on,

@@ -23,6 +23,7 @@ from .transport import Delivered, Outcome, Rejected
 QUIET = 3600.0  # seconds in which trouble that comes and goes is not warned of again
 MOST_TEXT = 60  # characters of an error's name
 REJECTED = "rejected "
+HELD = "held"  # by a shuffler
 
 #: what a verdict means for the app, and what to do
 VERDICTS: Mapping[str, str] = {
@@ -51,6 +52,12 @@ STATUSES: Mapping[str, str] = {
         ("500", "502", "503", "504"),
         "it is busy or down: reports wait; tell its operator if it lasts",
     ),
+}
+#: likewise a status of a shuffler
+SHUFFLER_STATUSES: Mapping[str, str] = {
+    **STATUSES,
+    "404": "it does not serve this period (yet): have its operator load the app's definitions and"
+    " relay.keys, and let NTP set this clock; reports wait until the grace ends",
 }
 #: likewise other exchanges that settled nothing, most of them through a relay
 EXCHANGES = {
@@ -84,6 +91,14 @@ def describe(kind: str, *, keyed: bool, test: bool = False) -> str:
     return f"answers {status}: {why}"
 
 
+def describe_shuffler(kind: str) -> str:
+    """Return what a shuffler's reply that is trouble means, with the shuffler as the subject."""
+    if not kind.isdecimal():
+        return f"cannot be reached ({kind}): check the address and the network; reports wait"
+    unknown = "not as a shuffler would: is a proxy in between?"
+    return f"answers {kind}: {SHUFFLER_STATUSES.get(kind, unknown)}"
+
+
 @dataclass(frozen=True, slots=True)
 class LastReply:
     """The last reply on a series, its day, and the day of the last delivery (empty without)."""
@@ -95,7 +110,7 @@ class LastReply:
     @property
     def is_trouble(self) -> bool:
         """Whether it was anything but a delivery."""
-        return self.kind not in DELIVERED
+        return self.kind not in DELIVERED and self.kind != HELD
 
 
 @dataclass
@@ -161,7 +176,7 @@ class Replies:
         over = {problem for problem in list(self._trouble) if problem[1] in {"", series}}
         self._trouble -= over
         if over:
-            log.warning("veilcount, delivery: %s counts reports again", self.host)
+            log.warning("veilcount, delivery: %s takes reports again", self.host)
 
 
 def _kinds(reports: Iterable[Report], outcome: Outcome) -> dict[str, str]:

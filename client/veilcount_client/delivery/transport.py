@@ -252,14 +252,15 @@ def in_clear(url: str, key: str | None) -> str:
         host = parts.hostname or ""
     except ValueError:
         return ""  # no address at all: nothing is sent there
-    if parts.scheme != "http" or not host or _on_this_machine(host):
+    if parts.scheme != "http" or not host or is_on_this_machine(host):
         return ""
     what = "the key would travel" if key else "pseudonyms travel"
     fix = "give https://, or the loopback address of a proxy here that ends TLS"
     return f"over http:// {what} in clear: {fix}"
 
 
-def _on_this_machine(host: str) -> bool:
+def is_on_this_machine(host: str) -> bool:
+    """Whether a host is the loopback address."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

@@ -27,9 +27,10 @@ from .closed_rows import ClosedRows
 from .decisions import Effects, decide, decide_verdicts
 from .delivery_pool import BodiesInFlight, Body, DeliveryPool
 from .issuance import Issuance
-from .loss_reports import LossReport, LossReports
+from .loss_reports import HOUR, LossReport, LossReports
 from .padded_bodies import encode_padded, group_into_bodies
 from .replies import Replies, describe
+from .shuffler import Shuffler
 from .transport import MAX_SECONDS, Delivered, Outcome, Transport
 
 OVERDUE = 15.0  # seconds: what fell due before could have left, had anything; a busy app is late
@@ -60,6 +61,7 @@ class Uploader:
     in_flight: BodiesInFlight = field(default_factory=BodiesInFlight)
     grace: float = OVERDUE
     issuance: Issuance | None = None
+    shuffler: Shuffler | None = None  # of collections that have batches
     _lock: Lock = field(default_factory=Lock)
     _expired: float = -math.inf
 
@@ -80,7 +82,11 @@ class Uploader:
         )
         self._losses = LossReports(
             self.state,
-            self.collections,
+            {
+                name: collection
+                for name, collection in self.collections.items()
+                if collection.batch is None  # of those that have, nothing leaves but what is sealed
+            },
             self.now,
             self.later,
             self.outboxes.memory.count,
@@ -100,6 +106,11 @@ class Uploader:
             self.pool.submit(task)
         for report in self._losses.due(LEASE, self.grace):
             self.pool.submit(partial(self._send_loss, report))
+
+    def replies_on(self, collection: Collection) -> Replies:
+        """Return what keeps the replies on a collection: of the aggregator, or of the shuffler."""
+        by_shuffler = collection.batch is not None and self.shuffler is not None
+        return self.shuffler.replies if by_shuffler and self.shuffler else self.replies
 
     def waiting(self) -> int:
         """Return how many reports may leave now."""
@@ -167,8 +178,14 @@ class Uploader:
             waiting = self._backoff.waiting(reports, now)
             outbox.reschedule(waiting, unsent=True)
             reports = [report for report in reports if report.number not in waiting]
-        bodies = group_into_bodies(reports, self.randomness, persons=self.persons, keyed=self.keyed)
-        return [Body(outbox, body, now + LEASE) for body in bodies]
+        sealed = [[report] for report in reports if report.sealed]
+        bodies = group_into_bodies(
+            [report for report in reports if not report.sealed],
+            self.randomness,
+            persons=self.persons,
+            keyed=self.keyed,
+        )
+        return [Body(outbox, body, now + LEASE) for body in sealed + bodies]
 
     def _attempt(self, body: Body) -> None:
         if body not in self.in_flight:
@@ -180,6 +197,22 @@ class Uploader:
             self.in_flight.end(body)
 
     def _deliver(self, body: Body) -> None:
+        sealed = [queued_report for queued_report in body.queued_reports if queued_report.sealed]
+        for queued_report in sealed:  # one
+            self._deliver_sealed(body, queued_report)
+        if not sealed:
+            self._deliver_reports(body)
+
+    def _deliver_sealed(self, body: Body, queued_report: QueuedReport) -> None:
+        if self.shuffler is None:  # the app has none any more: nothing goes another way
+            again = self.later(self.now(), HOUR)
+            body.outbox.reschedule({queued_report.number: again}, unsent=True)
+            return
+        outcome = self.shuffler.send(queued_report)
+        if body in self.in_flight:  # or it was given back, and the state may be closed
+            self.shuffler.settle(body.outbox, queued_report, outcome)
+
+    def _deliver_reports(self, body: Body) -> None:
         closed = [
             queued_report
             for queued_report in body.queued_reports

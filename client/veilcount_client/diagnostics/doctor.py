@@ -1,7 +1,8 @@
 """Why nothing left this machine: `python -m veilcount_client doctor`.
 
 It looks and changes nothing: no ceiling is set, no report is sent, and a state that is not there is
-not made. What it asks the aggregator is a test batch without a report, and no token of an issuer.
+not made. What it asks is a test batch without a report of the aggregator, an envelope that holds
+none of a shuffler, and no token of an issuer.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from ..state.factory import state_location
 from . import problems
 from .aggregator_checks import check_relay, empty_batch, judge_reply
 from .problems import Collections, DiagnosticResult
+from .shuffler_checks import check_shuffler
 from .state_checks import check_state
 from .token_checks import check_tokens
 
@@ -40,10 +42,13 @@ def examine(
     if collections:
         yield from _campaigns(collections, now())
         yield from _state(settings, collections, now())
-    if settings.relay is None:
+    if collections and all(collection.batch for collection in collections.values()):
+        pass  # nothing goes to an aggregator from here
+    elif settings.relay is None:
         yield from _aggregator(settings, collections, now)
     else:
         yield from check_relay(settings, _any_fingerprint(collections), now)
+    yield from check_shuffler(settings, collections, now)
     yield from check_tokens(settings, collections, account, now)
 
 

@@ -31,7 +31,7 @@ class Explanation:
     losses: Mapping[str, int]
     delivered: int = 0  # of the person's last reports
     route: str = "direct"
-    delivered_on: str = ""  # when the aggregator last counted a report of the collection, of anyone
+    delivered_on: str = ""  # when one of the collection, of anyone, was last counted, or held
 
     def __str__(self) -> str:
         lines = list(self.reasons or ("all is well",))
@@ -63,6 +63,7 @@ def explain(
     causes |= logged
     stored: list[str] = []
     losses = problems.losses_of(unstored.counts(), {name})
+    route = settings.route(collections[name]) if name in collections else "direct"
     delivered, delivered_on = 0, ""
     if worker is not None and key is not None and name in collections:
         collection = collections[name]
@@ -73,13 +74,13 @@ def explain(
             losses = problems.losses_of(worker.state.losses(), kept_under)
             losses[Loss.CRASHED] -= worker.recorder.count_unsent(name)  # on their way
             delivered = _statuses(worker, key, collection)[DELIVERED]
-            reply = worker.uploader.replies.last(collection.fingerprint)
+            reply = worker.uploader.replies_on(collection).last(collection.fingerprint)
             delivered_on = reply.delivered if reply else ""
         except StateError as error:
             causes["state"] = str(error)
     reasons = (*(f"{cause}: {problem}" for cause, problem in causes.items()), *stored)
     counts = {loss.value: count for loss, count in (+losses).items()}
-    return Explanation(name, reasons, counts, delivered, settings.route, delivered_on)
+    return Explanation(name, reasons, counts, delivered, route, delivered_on)
 
 
 def _stored_reasons(
@@ -123,12 +124,15 @@ def _answering(
 def _queued(worker: ClientWorker, key: bytes, collection: Collection) -> Iterator[str]:
     in_memory = len(list(unsent_values(worker.recorder, key, collection)))
     waiting = _statuses(worker, key, collection)[WAITING] + in_memory
-    reply = worker.uploader.replies.last(collection.fingerprint)
+    replies = worker.uploader.replies_on(collection)
+    reply = replies.last(collection.fingerprint)
     if reply and reply.is_trouble:
         queue = f" ({waiting} waiting)" if waiting else ""
-        yield f"server, {reply.day}: {worker.uploader.replies.describe_last(reply)}{queue}"
+        party = "server" if replies is worker.uploader.replies else "shuffler"
+        yield f"{party}, {reply.day}: {replies.describe_last(reply)}{queue}"
     elif waiting:
-        until = "their instants" if collection.presence is Presence.HIDDEN else "their time"
+        is_drawn = collection.presence is Presence.HIDDEN or collection.batch is not None
+        until = "their instants" if is_drawn else "their time"
         memory = f", {in_memory} of them in memory" if in_memory else ""
         yield f"on the way: {waiting} reports wait for {until}{memory}"
 
@@ -139,11 +143,12 @@ def _waiting(worker: ClientWorker, key: bytes, collection: Collection, now: floa
     current_label = "" if current is None else period_label(collection, current)
     for value in kept_values(worker.recorder, key, collection):
         is_current = value.when == current_label
-        yield _describe(value, f"this {period_name(collection.unit)}" if is_current else value.when)
+        period = f"this {period_name(collection.unit)}" if is_current else value.when
+        when = f"after {period}" if collection.batch else f"at an instant drawn for {period}"
+        yield _describe(value, when)
 
 
-def _describe(value: KeptValue, period: str) -> str:
-    report = f"at an instant drawn for {period}"
+def _describe(value: KeptValue, report: str) -> str:
     if value.kind is KeptKind.STATE:
         return f"the state is kept on this device; the next report is randomized {report}"
     if value.kind is KeptKind.VISIT:

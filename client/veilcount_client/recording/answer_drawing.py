@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from veilcount_shared import Collection, RandomSource, periods, schedule
 from veilcount_shared.collection import Presence
@@ -25,8 +26,13 @@ from ..state import (
 from ..state.losses import Loss, LossCounter
 from ..state.memory_outbox import MemoryOutbox
 from . import answer_times
-from .answer_times import expiry, instants
+from .answer_times import expiry, instants, sent_to_shuffler_at
 from .budget_reservation import Claim, micro
+
+if TYPE_CHECKING:
+    from .shuffler_sealing import Sealing
+
+Used = dict[tuple[bytes, str], tuple[int, int]]  # by person and series: last period, its answers
 
 JITTER_GRAIN = 1_000_000
 TRIES = 3  # other processes may take a slot between the look and the commit
@@ -67,6 +73,7 @@ class AnswerDrawer:
     losses: LossCounter
     outbox: MemoryOutbox  # of true values
     uncapped: bool = False
+    sealing: Sealing | None = None  # of collections that travel by shuffler: needs cryptography
 
     def store(self, answers: Iterable[PersonAnswer]) -> None:
         """Draw and commit; what another process was faster with is looked at again.
@@ -86,24 +93,13 @@ class AnswerDrawer:
 
     def _commit(self, answers: list[PersonAnswer]) -> list[PersonAnswer]:
         """Commit what has a free slot; return what another process was faster with."""
-        used: dict[tuple[bytes, str], tuple[int, int]] = {}
-        drawn: list[tuple[PersonAnswer, ReportDraw, Report]] = []
-        spent: list[tuple[PersonAnswer, Loss]] = []
-        for answer in answers:
-            key = (answer.person.key, answer.collection.fingerprint)
-            if key not in used:
-                used[key] = self.state.used(*key)
-            number = 0 if self.uncapped else _next_answer(used[key], answer)
-            if number is None:
-                if not answer.absent:
-                    closed = used[key][1] == ROW_CLOSED
-                    spent.append((answer, Loss.CLOSED if closed else Loss.FROZEN))
-                continue
-            used[key] = (answer.period, number + 1)
-            drawn.append((answer, *self.draw(answer, number, self._message(answer))))
+        used: Used = {}
+        results = [(answer, self._draw_next(answer, used)) for answer in answers]
+        drawn = [(answer, *draw) for answer, draw in results if not isinstance(draw, Loss)]
         outcomes = self.state.commit([draw for _, draw, _ in drawn]) if drawn else []
-        for answer, loss in spent:
-            self.losses.add(loss, answer.collection.name)
+        for answer, loss in results:
+            if isinstance(loss, Loss) and not answer.absent:
+                self.losses.add(loss, answer.collection.name)
         again = []
         for (answer, draw, report), outcome in zip(drawn, outcomes, strict=True):
             if outcome is DrawOutcome.FROZEN:
@@ -113,6 +109,29 @@ class AnswerDrawer:
             elif draw.report is None:
                 self.outbox.add(answer.collection.name, draw, report)
         return again
+
+    def _draw_next(self, answer: PersonAnswer, used: Used) -> tuple[ReportDraw, Report] | Loss:
+        """Draw an answer in the next slot of its period, or say why there can be none."""
+        key = (answer.person.key, answer.collection.fingerprint)
+        if key not in used:
+            used[key] = self.state.used(*key)
+        number = 0 if self.uncapped else _next_answer(used[key], answer)
+        if number is None:
+            return Loss.CLOSED if used[key][1] == ROW_CLOSED else Loss.FROZEN
+        draw, report = self.draw(answer, number, self._message(answer))
+        if answer.collection.batch is not None:
+            sealed = self._seal(answer, report)
+            if isinstance(sealed, Loss):
+                return sealed
+            draw = replace(draw, sealed=sealed)
+        used[key] = (answer.period, number + 1)
+        return draw, report
+
+    def _seal(self, answer: PersonAnswer, report: Report) -> bytes | Loss:
+        """Return what leaves in place of the report of a collection that has batches."""
+        if self.sealing is None:  # such a collection was not accepted
+            return Loss.NO_KEY
+        return self.sealing.seal(answer.person.key, answer.collection, report)
 
     def draw(self, answer: PersonAnswer, number: int, message: int) -> tuple[ReportDraw, Report]:
         """Return the report of a randomized answer, which leaves only if it is committed."""
@@ -159,7 +178,11 @@ class AnswerDrawer:
 
         A hidden one leaves in the minute after the one in which its absence would be drawn: both
         are stored before, and the odd second tells neither which it is nor how the clock is off.
+        A sealed one leaves at its instant after the period and is never hurried.
         """
+        if answer.collection.batch is not None and not self.uncapped:
+            leaves = sent_to_shuffler_at(answer.person, answer.collection, answer.period)
+            return expiry(answer.collection, answer.period), leaves
         share = self.randomness.below(JITTER_GRAIN) / JITTER_GRAIN
         if answer.collection.presence is Presence.HIDDEN:
             leaves = answer.instants[number] + answer_times.MINUTE * (1 + share)

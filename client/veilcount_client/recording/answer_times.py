@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from veilcount_shared import Collection, schedule
 from veilcount_shared.collection import Linkage, Presence
+from veilcount_shared.shuffling import times
 
 from ..clock import instant
 from ..state import Coverage, PersonState
@@ -70,13 +71,16 @@ def _begun(collection: Collection, at: float) -> int:
 
 
 def _first_covered(person: PersonState, collection: Collection) -> int:
-    """Return the period of the consent or, of tokens, the one after: they are fetched before."""
+    """Return the period of the consent or the one after.
+
+    Of tokens, which are fetched before; and of batches: who came to one late would be found by it.
+    """
     coverage = person.coverage.get(collection.fingerprint)
     if coverage is None:
         return 0
     number = period_number(collection, coverage.since)
     is_late = collection.presence is Presence.HIDDEN and _left(collection, coverage) < LEAST_LEFT
-    if collection.linkage is Linkage.TOKEN or is_late:
+    if collection.linkage is Linkage.TOKEN or collection.batch is not None or is_late:
         return min(number + 1, collection.periods)
     return max(number, 0)
 
@@ -117,8 +121,11 @@ def instants(person: PersonState, collection: Collection, period: int) -> tuple[
     """Return the instants of a period's answers, none before the consent.
 
     In the period of the consent they are spread over what was left of it: at the consent itself,
-    the instants of all questions would fall together.
+    the instants of all questions would fall together. What a batch holds is final at the end of
+    its period.
     """
+    if collection.batch is not None:
+        return (schedule.period_end(collection, period).timestamp(),)
     coverage = person.coverage.get(collection.fingerprint)
     start = schedule.period_start(collection, period).timestamp()
     end = schedule.period_end(collection, period).timestamp()
@@ -171,6 +178,13 @@ def full_minute(now: float) -> float:
     return now // MINUTE * MINUTE
 
 
+def sent_to_shuffler_at(person: PersonState, collection: Collection, period: int) -> float:
+    """Return when the sealed report of a period leaves: drawn, whatever is recorded."""
+    return times.draw_sending_instant(person.root, collection, period).timestamp()
+
+
 def expiry(collection: Collection, period: int) -> float:
-    """Return when the aggregator stops to accept a period."""
+    """Return when a period is accepted no more: by the aggregator, or by the shuffler."""
+    if collection.batch is not None:
+        return times.grace_end(collection, period).timestamp()
     return (schedule.period_end(collection, period) + timedelta(days=collection.late)).timestamp()

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 WAITING = "waiting"  # the status of what has not left yet
 DELIVERED = "delivered"
+SENT = "sent"  # what a shuffler holds: whether it was counted is known to nobody
 TRUE_VALUE = "the true value, not kept here once it has left"
 
 
@@ -126,7 +127,13 @@ def respondent_notice(
     from veilcount_shared.notice import notice  # noqa: PLC0415 - no app's start waits for a page
 
     relay = None if settings.relay is None else ""
-    return notice(collection, relay=relay, by_app=settings.persons, language=language)
+    return notice(
+        collection,
+        relay=relay,
+        shuffler=settings.shuffler_host,
+        by_app=settings.persons,
+        language=language,
+    )
 
 
 def _lineage(collection: Collection, reservation: Reservation) -> str:
@@ -268,8 +275,9 @@ def _entry_report(
     is_true = collection.trust.reveals
     is_wiped = is_true and sent.status != WAITING  # what the state has in its place is no message
     answer = "" if is_true else collection.describe_message(sent.report.message, language)
+    is_sent = collection.batch is not None and sent.status == DELIVERED
     return {
-        "status": sent.status,
+        "status": SENT if is_sent else sent.status,
         "period": sent.report.period,
         "when": definition.period_label(sent.report.period),
         "segment": sent.report.segment,

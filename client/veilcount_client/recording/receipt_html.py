@@ -163,7 +163,7 @@ def _content(answer: object, texts: HtmlTexts) -> str:
 
 
 def _status(status: str, texts: HtmlTexts) -> str:
-    if status in {"waiting", "delivered"}:
+    if status in {"waiting", "delivered", "sent", "unanswered"}:
         return texts(f"status_{status}")
     return texts("status_dropped", status=status)
 

@@ -43,6 +43,8 @@ MESSAGES: Mapping[str, str] = {
     "content_true": "the true value, not kept here once it has left",
     "status_waiting": "waiting",
     "status_delivered": "delivered",
+    "status_sent": "handed to the shuffler",
+    "status_unanswered": "sent, without an answer: it may be counted",
     "status_dropped": "not counted ({status})",
     "earlier_title": "Earlier questions",
     "earlier_unknown": "A question that is no longer known",

@@ -121,6 +121,7 @@ class ReportDraw:
     is_true: bool = False  # a true value: its message is wiped when it leaves the outbox
     held: HeldChange | None = None
     round: int = 0  # of the coverage that it was recorded under
+    sealed: bytes = b""  # what leaves in place of the report, if it travels by shuffler
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +144,7 @@ class QueuedReport:
     report: Report
     send_at: float
     tries: int  # how often it was leased to be sent, this time included
+    sealed: bytes = b""  # what leaves in its place, byte for byte the same each time
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +186,7 @@ class OutboxLimits:
     """How much an outbox may hold."""
 
     reports: int = 100_000
-    message_bytes: int = 16 << 20
+    message_bytes: int = 32 << 20  # sealed ones too
 
 
 class Outbox(Protocol):
@@ -296,7 +298,10 @@ class ClientState(Outbox, Notes, Protocol):
         """
 
     def expire(self, now: float, limits: OutboxLimits) -> None:
-        """Drop what is too old, then the oldest over the limits; count both."""
+        """Drop what is too old, then the oldest over the limits; count both.
+
+        Of a sealed report that was tried without an answer nobody knows whether it arrived.
+        """
 
     def sent(self, key: bytes) -> list[SentReport]:
         """Return a person's reports: on their way, delivered or dropped."""

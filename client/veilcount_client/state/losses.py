@@ -48,6 +48,13 @@ class Loss(StrEnum):
     #: transport: the state's file was damaged; how many it held is not known, so files are counted
     CORRUPT = "corrupt"
 
+    #: the shuffler had handed the batch over when it came
+    OVER = "over"
+    #: the shuffler was sent it, and gave no answer: it may be in the batch
+    UNANSWERED = "unanswered"
+    #: the file of keys that came with the app has none for the period
+    NO_KEY = "no_key"
+
     #: the state was copied or rolled back, and began anew as another person
     MOVED = "moved"
 

@@ -48,6 +48,7 @@ from .redis_scripts import (
     pack_held,
     unpack_held,
     unpack_report,
+    unpack_sealed,
 )
 
 log = logging.getLogger("veilcount")
@@ -56,7 +57,7 @@ TIMEOUT = 3.0  # seconds for one answer
 AT_ONCE = 1000  # reports that one step drops, so that others get their turn
 BUCKETS_AT_ONCE = 256
 MOVED = "moved"  # note: when the Redis was found to be emptied
-VERSION = b"2"  # of the records
+VERSION = b"3"  # of the records
 NEEDED = {"maxmemory-policy": "noeviction", "appendonly": "yes"}
 
 _SET = "make sure that it has " + ", ".join(f"{name} {value}" for name, value in NEEDED.items())
@@ -174,10 +175,7 @@ class RedisState:
         self, now: float, until: float, most: int, *, hurry: bool = False
     ) -> list[QueuedReport]:
         rows = self._run("lease", float(now), float(until), most, int(hurry))
-        return [
-            QueuedReport(number, person, unpack_report(series, report), *TURN.unpack(turn))
-            for number, person, turn, series, report in rows
-        ]
+        return [_queued_report(*row) for row in rows]
 
     def overdue(self, before: float, after: float, most: int) -> list[int]:
         return [int(number) for number in self._run("overdue", float(before), float(after), most)]
@@ -357,6 +355,14 @@ class RedisState:
     def _mark(self) -> str:
         """Return a digest of the root: it identifies the root and does not reveal it."""
         return hashlib.sha1(self.root, usedforsecurity=False).hexdigest()
+
+
+def _queued_report(
+    number: int, person: bytes, turn: bytes, series: bytes, packed: bytes
+) -> QueuedReport:
+    send_at, tries = TURN.unpack(turn)
+    report, sealed = unpack_report(series, packed), unpack_sealed(packed)
+    return QueuedReport(number, person, report, send_at, tries, sealed)
 
 
 def _setting(settings: Mapping[Any, Any], name: str) -> str:

@@ -24,8 +24,9 @@ PRELUDE = ("common", "outbox")
 #: the old and the new held value are;
 #: then these, and the report
 DRAW = struct.Struct(">16sHHHHQIIQQdddBBHBdIHH")
-#: whether it is a true value, period, segment, slot, pseudonym; then the message
-REPORT = struct.Struct(">BHBH16s")
+#: whether it is a true value, period, segment, slot, pseudonym, how long it is sealed; then sealed,
+#: then the message
+REPORT = struct.Struct(">BHBH16sH")
 #: send_at, tries
 TURN = struct.Struct(">dH")
 #: since, resumed, whether it is current, round
@@ -33,7 +34,7 @@ COVERAGE = struct.Struct(">dd?I")
 #: period, segment, at, due; then the value
 HELD = struct.Struct(">HBdd")
 
-_HEAD = 2 + REPORT.size  # bytes before a report's message: its series, and the rest
+_HEAD = 2 + REPORT.size  # bytes before what is sealed: its series, and the rest
 _CONSTANTS = {
     "REMEMBERED": 60,  # seconds for which a lost reply can be read again
     "KEPT": KEPT,
@@ -62,16 +63,23 @@ def _with_prelude(source: str, prelude: str) -> str:
     return f"{flags}\n{prelude}{body}"
 
 
-def pack_report(report: Report, *, is_true: bool) -> bytes:
-    """Return a report without its series."""
-    head = (is_true, report.period, report.segment, report.slot, report.pseudonym)
-    return REPORT.pack(*head) + report.message
+def pack_report(report: Report, draw: ReportDraw) -> bytes:
+    """Return the report of a draw without its series."""
+    head = (draw.is_true, report.period, report.segment, report.slot, report.pseudonym)
+    return REPORT.pack(*head, len(draw.sealed)) + draw.sealed + report.message
 
 
 def unpack_report(series: bytes, packed: bytes) -> Report:
     """Return the report of a series."""
-    _, period, segment, slot, pseudonym = REPORT.unpack_from(packed)
-    return Report(series.decode(), period, segment, pseudonym, slot, packed[REPORT.size :])
+    _, period, segment, slot, pseudonym, sealed = REPORT.unpack_from(packed)
+    message = packed[REPORT.size + sealed :]
+    return Report(series.decode(), period, segment, pseudonym, slot, message)
+
+
+def unpack_sealed(packed: bytes) -> bytes:
+    """Return what leaves in place of a report that travels by shuffler."""
+    *_, size = REPORT.unpack_from(packed)
+    return packed[REPORT.size : REPORT.size + size]
 
 
 def pack_held(value: HeldValue) -> bytes:
@@ -125,4 +133,4 @@ def _pack_draw(draw: ReportDraw, names: dict[str, int]) -> bytes:
         len(old),
         len(new),
     )
-    return head + old + new + (pack_report(report, is_true=draw.is_true) if report else b"")
+    return head + old + new + (pack_report(report, draw) if report else b"")

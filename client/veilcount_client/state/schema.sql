@@ -1,4 +1,4 @@
--- The tables of a state's file, version 2.
+-- The tables of a state's file, version 3.
 
 create table person (
     key blob primary key, salt blob not null, consented integer, declined text not null
@@ -33,7 +33,8 @@ create table report (
     number integer primary key autoincrement, -- a wiped one's must not settle another's
     person blob not null, series blob not null,
     period integer not null, segment integer not null, pseudonym blob not null,
-    slot integer not null, message blob not null, earliest real not null, send_at real not null,
+    slot integer not null, message blob not null, sealed blob not null,
+    earliest real not null, send_at real not null,
     expires real not null, is_true integer not null, leased real not null default 0,
     tries integer not null default 0, status text not null default 'waiting'
 ) strict;

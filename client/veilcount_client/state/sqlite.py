@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
-
-from veilcount_shared.report import Report
 
 from .interface import (
-    KEPT,
     PUT_OFF,
     ROW_CLOSED,
     ConsentDecision,
@@ -35,13 +31,9 @@ from .sqlite_commit import (
     used_slots,
 )
 from .sqlite_database import SqliteFile, keep, lose, moves
+from .sqlite_outbox import aged, finish, lease, over_limits, report_of
 
 _UNCOVER = "update coverage set round = round + is_current, is_current = 0"
-_DUE = (
-    "select number, person, series, period, segment, pseudonym, slot, message, send_at, tries"
-    " from report where status = 'waiting' and {} <= ? and leased <= ?"
-    " order by send_at, number limit ?"
-)
 
 
 class SqliteState(SqliteFile):
@@ -149,18 +141,7 @@ class SqliteState(SqliteFile):
         self, now: float, until: float, most: int, *, hurry: bool = False
     ) -> list[QueuedReport]:
         with self._writing() as database:
-            rows = database.execute(
-                _DUE.format("earliest" if hurry else "send_at"), (now, now, most)
-            )
-            leased = [
-                QueuedReport(number, person, _report(*fields), send_at, tries + 1)
-                for number, person, *fields, send_at, tries in rows.fetchall()
-            ]
-            database.executemany(
-                "update report set leased = ?, tries = tries + 1 where number = ?",
-                [(until, queued_report.number) for queued_report in leased],
-            )
-        return leased
+            return lease(database, now, until, most, hurry=hurry)
 
     def overdue(self, before: float, after: float, most: int) -> list[int]:
         rows = self._read(
@@ -190,7 +171,7 @@ class SqliteState(SqliteFile):
         ends += [(loss.value, number) for number, loss in dropped.items()]
         with self._writing() as database:
             for status, number in ends:
-                _finish(database, number, status)
+                finish(database, number, status)
 
     def reschedule(self, numbers: Mapping[int, float], *, unsent: bool = False) -> None:
         if not numbers:
@@ -211,13 +192,13 @@ class SqliteState(SqliteFile):
 
     def expire(self, now: float, limits: OutboxLimits) -> None:
         with self._reading() as database:
-            if not (_aged(database, now) or _over_limits(database, limits)):
+            if not (aged(database, now) or over_limits(database, limits)):
                 return
         with self._writing() as database:
-            for number in _aged(database, now):
-                _finish(database, number, Loss.AGED.value)
-            for number in _over_limits(database, limits):
-                _finish(database, number, Loss.EVICTED.value)
+            for number, loss in aged(database, now):
+                finish(database, number, loss)
+            for number in over_limits(database, limits):
+                finish(database, number, Loss.EVICTED)
 
     def sent(self, key: bytes) -> list[SentReport]:
         with self._reading() as database:
@@ -226,7 +207,7 @@ class SqliteState(SqliteFile):
                 " where person = ? order by number",
                 (key,),
             )
-            return [SentReport(_report(*row), status) for status, *row in rows]
+            return [SentReport(report_of(*row), status) for status, *row in rows]
 
     # -- tokens --------------------------------------------------------------------------------
 
@@ -344,52 +325,3 @@ def _withdraw_series(database: sqlite3.Connection, key: bytes, series: bytes) ->
     )
     database.execute("delete from held where person = ? and series = ?", row)
     database.execute(f"{_UNCOVER} where person = ? and series = ?", row)
-
-
-def _report(series: bytes, *fields: Any) -> Report:
-    return Report(series.hex(), *fields)
-
-
-def _finish(database: sqlite3.Connection, number: int, status: str) -> None:
-    """End a report's way once, count it if it was lost, and keep the person's last few."""
-    row = database.execute(
-        "update report set status = ?, leased = 0,"
-        " message = case when is_true then zeroblob(1) else message end"
-        " where number = ? and status = 'waiting' returning person, series",
-        (status, number),
-    ).fetchone()
-    if row is None:
-        return
-    person, series = row
-    if status != "delivered":
-        lose(database, Loss(status), series.hex(), 1)
-    database.execute(
-        "delete from report where person = :person and status != 'waiting' and number <= ("
-        " select number from report where person = :person and status != 'waiting'"
-        " order by number desc limit 1 offset :kept)",
-        {"person": person, "kept": KEPT},
-    )
-
-
-def _aged(database: sqlite3.Connection, now: float) -> list[int]:
-    rows = database.execute(
-        "select number from report where status = 'waiting' and expires <= ?", (now,)
-    )
-    return [number for (number,) in rows]
-
-
-def _over_limits(database: sqlite3.Connection, limits: OutboxLimits) -> list[int]:
-    """Return the oldest waiting reports that do not fit in count or in bytes."""
-    count, size = database.execute(
-        "select count(*), coalesce(sum(length(message)), 0) from report where status = 'waiting'"
-    ).fetchone()
-    if count <= limits.reports and size <= limits.message_bytes:
-        return []
-    rows = database.execute(
-        "select number from (select number,"
-        " row_number() over newest as count, sum(length(message)) over newest as size"
-        " from report where status = 'waiting' window newest as (order by number desc)"
-        ") where count > ? or size > ? order by number desc",
-        (limits.reports, limits.message_bytes),
-    )
-    return [number for (number,) in rows]

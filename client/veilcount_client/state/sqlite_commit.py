@@ -19,10 +19,10 @@ def commit_draw(database: sqlite3.Connection, draw: ReportDraw) -> DrawOutcome:
         return outcome
     if (report := draw.report) is not None:
         database.execute(
-            "insert into report (person, series, period, segment, pseudonym, slot, message,"
-            " earliest, send_at, expires, is_true) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "insert into report (person, series, period, segment, pseudonym, slot, message, sealed,"
+            " earliest, send_at, expires, is_true) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (draw.person, bytes.fromhex(report.fingerprint), report.period, report.segment,
-             report.pseudonym, report.slot, report.message,
+             report.pseudonym, report.slot, report.message, draw.sealed,
              draw.earliest, draw.send_at, draw.expires, draw.is_true),
         )  # fmt: skip
     return DrawOutcome.STORED

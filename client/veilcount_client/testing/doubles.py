@@ -17,6 +17,7 @@ from veilcount_shared.verdict import UNKNOWN_VERDICT, Verdict
 from veilcount_shared.wire import BINARY_TYPE, decode_binary, decode_json
 
 from ..clock import SystemClock
+from ..delivery.replies import HELD
 from ..delivery.transport import Delivered, HttpTransport, Outcome, Reply, Transport
 
 UNKNOWN_EVERY = 100  # reports: a client that keeps none of them loses one
@@ -104,6 +105,20 @@ class RecordingTransport:
     def _verdict(self) -> str:
         self._verdicts += 1
         return Verdict.COUNTED if self._verdicts % UNKNOWN_EVERY else UNKNOWN_VERDICT
+
+
+class RecordingShuffler:
+    """Remembers every envelope, and takes it; with `outcome` it returns that instead."""
+
+    def __init__(self) -> None:
+        """Remember nothing yet."""
+        self.envelopes: list[bytes] = []
+        self.outcome: Outcome | None = None
+
+    def send_envelope(self, envelope: bytes) -> Outcome:
+        """Take an envelope, which only the aggregator's key opens."""
+        self.envelopes.append(envelope)
+        return self.outcome or Delivered((HELD,))
 
 
 class WsgiTransport(HttpTransport):

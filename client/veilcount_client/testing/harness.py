@@ -26,7 +26,13 @@ from ..recording.recorder import RecordCall
 from ..session import SELF, Session
 from ..state.key_derivation import person_key
 from . import patching
-from .doubles import RecordingTransport, SeededRandomSource, SettableClock, first_common_noon
+from .doubles import (
+    RecordingShuffler,
+    RecordingTransport,
+    SeededRandomSource,
+    SettableClock,
+    first_common_noon,
+)
 
 
 class RecordedValue(tuple[str, object]):  # noqa: SLOT001 - its segments are no item of the tuple
@@ -71,6 +77,7 @@ class ClientHarness:
         self.consent = consent
         self.clock = SettableClock()
         self.transport = RecordingTransport()
+        self.shuffler = RecordingShuffler()  # in place of the one that the app names
         self.recorded: list[RecordedValue] = []
         self._seed = seed
         self._sessions: list[Session] = []
@@ -150,6 +157,7 @@ class ClientHarness:
             "clock": self.clock,
             "randomness": SeededRandomSource(self._seed + len(self._sessions)),
             "transport": self.transport,
+            "shuffler": self.shuffler if options.read_settings().shuffler else options.shuffler,
         }
         session = Session(replace(options, **{**forced, **self._overrides}))
         if session.worker is not None:

@@ -10,7 +10,11 @@ import hashlib
 import struct
 from dataclasses import dataclass
 
-from ..oblivious_http.key_config import HKDF_SHA256, X25519
+from ..collection import Collection
+from ..enums import Linkage
+from ..limits import TOKEN_BYTES
+from ..oblivious_http.key_config import HKDF_SHA256, X25519, KeyConfig
+from .plain_report import plain_size
 
 CROWD_BYTES = 16
 HEADER_BYTES, ENC_BYTES, TAG_BYTES = 7, 32, 16
@@ -45,3 +49,12 @@ class Crowd:
             self.size,
         )
         return hashlib.sha256(b"veilcount crowd" + fields).digest()[:CROWD_BYTES]
+
+    @classmethod
+    def of_period(
+        cls, collection: Collection, period: int, encoded: bytes, config: KeyConfig
+    ) -> Crowd:
+        """Return the crowd that a device with this key, whole and decoded, is in."""
+        token_bytes = TOKEN_BYTES if collection.linkage is Linkage.TOKEN else 0
+        size = sealed_size(plain_size(token_bytes))
+        return cls(collection.fingerprint, period, encoded, config.aeads[0], size)

@@ -15,9 +15,10 @@ from veilcount_client.settings import read_settings
 from veilcount_shared.oblivious_http.encapsulation import RESPONSE_TYPE
 from veilcount_shared.oblivious_http.key_config import KEY_PROBLEM, KeyConfig
 from veilcount_shared.oblivious_http.key_file import encode_key_file
+from veilcount_shared.shuffling.envelope import Envelope
 
 from ..delivery.app_client import NOBODY
-from ..delivery.server_fixtures import answering, serving
+from ..delivery.server_fixtures import Behaviour, answering, problem, serving
 from .app_file import FILE, NOW
 
 PROBLEM = "application/problem+json"
@@ -158,3 +159,72 @@ def test_collections_without_tokens_need_no_issuer(tmp_path: Path) -> None:
 
     assert not server.requests
     assert not {"issuer", "account"} & results.keys()
+
+
+# -- the shuffler ----------------------------------------------------------------------------------
+
+
+SHUFFLED = """
+app = "acme-editor"
+
+[theme]
+question = "Which theme is active?"
+values = ["light", "dark", "system"]
+epsilon = 1
+unit = "month"
+batch = {least = 50}
+from = 2026-11-01
+until = 2027-05-01
+"""
+
+
+@pytest.mark.parametrize(
+    ("shuffler", "has_keys", "subject", "words"),
+    [
+        (None, True, "shuffler", "give Client(shuffler=URL, relay_keys=FILE)"),
+        ("shuffler.example.net", True, "shuffler", "give 'https://"),
+        (NOBODY, False, "shuffler", "relay-keys create --out"),
+        (NOBODY, True, "shuffler", "cannot be reached"),
+    ],
+)
+def test_what_is_wrong_on_the_way_to_the_shuffler_is_named(
+    tmp_path: Path, keys: str, *, shuffler: str | None, has_keys: bool, subject: str, words: str
+) -> None:
+    options = {"shuffler": shuffler} if shuffler else {}
+    if has_keys:
+        options["relay_keys"] = keys
+    results = found(tmp_path, SHUFFLED, **options)
+
+    assert not results[subject].ok
+    assert words in results[subject].message
+    assert "aggregator" not in results, "nothing goes there"
+
+
+@pytest.mark.parametrize(
+    ("reply", "ok", "words"),
+    [
+        (problem(404), True, "takes envelopes"),
+        (answering(404), False, "does not serve this period"),
+        (answering(503), False, "busy or down"),
+        (answering(202), False, "not as a shuffler would"),
+    ],
+)
+def test_what_the_shuffler_replies_is_explained_and_it_is_sent_no_report(
+    tmp_path: Path, keys: str, reply: Behaviour, *, ok: bool, words: str
+) -> None:
+    with serving(reply) as server:
+        results = found(tmp_path, SHUFFLED, shuffler=server.url, relay_keys=keys)
+
+    assert (results["shuffler"].ok, words in results["shuffler"].message) == (ok, True)
+    assert results["shuffler, theme"].message == "reports travel by 127.0.0.1, sealed under key 3"
+    assert [Envelope.decode(request.body).sealed for request in server.requests] == [b""]
+
+
+def test_a_period_without_a_key_is_named(tmp_path: Path) -> None:
+    later = encode_key_file([(date(2026, 12, 15), KEY.encode())])
+    (tmp_path / "relay.keys").write_text(later, encoding="utf-8")
+    keys = str(tmp_path / "relay.keys")
+    result = found(tmp_path, SHUFFLED, shuffler=NOBODY, relay_keys=keys)["shuffler, theme"]
+
+    assert not result.ok
+    assert "begins on 2026-12-01, so it is not answered" in result.message

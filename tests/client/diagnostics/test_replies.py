@@ -281,7 +281,7 @@ def test_trouble_and_its_end_are_logged(tmp_path: Path, caplog: pytest.LogCaptur
         "the aggregator answers 503: it",
         "the aggregator cannot be reach",
     ]
-    assert lines(caplog)[2:] == ["veilcount, delivery: the aggregator counts reports again"]
+    assert lines(caplog)[2:] == ["veilcount, delivery: the aggregator takes reports again"]
 
 
 def test_trouble_that_comes_and_goes_is_quiet_for_an_hour(

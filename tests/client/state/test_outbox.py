@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from veilcount_client.state import KEPT, ClientState, OutboxLimits
+from veilcount_client.state import KEPT, ClientState, OutboxLimits, ReportDraw
 from veilcount_client.state.losses import Loss
 
 from .conftest import Engine
@@ -146,3 +146,48 @@ def test_the_oldest_over_a_limit_are_evicted(state: ClientState, limits: OutboxL
 
     assert statuses(state) == ["evicted", "evicted", "waiting", "waiting"]
     assert state.losses() == {(Loss.EVICTED, SERIES): 2}
+
+
+# -- what travels by shuffler ----------------------------------------------------------------------
+
+
+SEALED = bytes(range(256)) + b"sealed"
+
+
+def sealed(place: int, **keys: float) -> ReportDraw:
+    return replace(draw(place, **keys), sealed=SEALED)  # type: ignore[arg-type] # of its fields
+
+
+def test_sealed_bytes_leave_the_same_at_each_attempt_and_not_with_the_receipt(
+    state: ClientState,
+) -> None:
+    state.commit([sealed(0), draw(1)])
+    first = lease_all(state, NOW, NOW + 600)
+    again = lease_all(state, NOW + 600, NOW + 1200)
+
+    assert [each.sealed for each in first] == [SEALED, b""]
+    assert again == [replace(each, tries=2) for each in first]
+    state.settle([each.number for each in first], {})
+    assert [each.report for each in state.sent(ANN)] == [draw(0).report, draw(1).report]
+
+
+@pytest.mark.parametrize(
+    ("tried", "unsent", "loss"),
+    [(False, False, Loss.AGED), (True, False, Loss.UNANSWERED), (True, True, Loss.AGED)],
+)
+def test_a_sealed_report_that_was_tried_is_not_called_lost(
+    state: ClientState, *, tried: bool, unsent: bool, loss: Loss
+) -> None:
+    state.commit([sealed(0, expires=NOW + 60), draw(1, expires=NOW + 60)])
+    if tried:
+        state.reschedule(dict.fromkeys(lease_numbers(state), NOW + 900), unsent=unsent)
+    state.expire(NOW + 60, OutboxLimits())
+
+    assert statuses(state) == [loss.value, Loss.AGED.value]
+
+
+def test_sealed_bytes_count_towards_the_limit(state: ClientState) -> None:
+    state.commit([sealed(0), sealed(1)])
+    state.expire(NOW, OutboxLimits(message_bytes=len(SEALED) + 2))
+
+    assert statuses(state) == [Loss.EVICTED.value, "waiting"]

@@ -35,6 +35,11 @@ local function finish(number, status)
   if string.byte(report, 3) == 1 then -- a true value is wiped
     report = string.sub(report, 1, HEAD) .. string.char(0)
   end
+  local sealed = struct.unpack('>H', report, HEAD - 1)
+  if sealed > 0 then
+    report = string.sub(report, 1, HEAD - 2) .. struct.pack('>H', 0)
+      .. string.sub(report, HEAD + 1 + sealed)
+  end
   local head = struct.pack('>I6HH', number, new_id(status), #report)
   table.insert(pasts[person], {tonumber(number), head .. report})
   if status ~= 'delivered' then
