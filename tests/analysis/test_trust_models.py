@@ -363,6 +363,18 @@ def test_a_shuffled_collection_has_its_run_batches_next_to_both_models() -> None
     assert honest.guarantee.startswith("never a promise")
 
 
+def test_fewer_honest_reports_are_supposed_where_a_definition_says_so() -> None:
+    text = SHUFFLED.replace("covers = 142", "covers = 142, honest = 300")
+    all_honest, some = (
+        contrasted(collection, 1_000).line(TrustModelRow.RUN_HONEST)
+        for file in (SHUFFLED, text)
+        for collection in parse_collections(file, lambda _: ()).values()
+    )
+
+    assert "if 300 of the 1,000 reports are honest" in some.guarantee
+    assert all_honest.epsilon < some.epsilon < 1
+
+
 def test_the_devices_of_a_run_batch_reach_the_error_and_one_less_does_not() -> None:
     (collection,) = parse_collections(SHUFFLED, lambda _: ()).values()
     mechanism, compared = collection.mechanism, contrasted(collection, 1_000)

@@ -35,7 +35,7 @@ MODELS = {
     Model.CENTRAL: "Central, a trusted curator",
     Model.CENTRAL_GAUSSIAN: "Central, Gaussian noise",
     Model.RUN_COVERS: "Shuffled, run: covers alone",
-    Model.RUN_HONEST: "Shuffled, run: if all are honest",
+    Model.RUN_HONEST: "Shuffled, run: if reports are honest",
 }
 WAYS = (
     "Model",

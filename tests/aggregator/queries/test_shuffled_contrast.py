@@ -38,11 +38,11 @@ def test_the_crowd_that_came_is_counted_without_covers(tmp_path: Path) -> None:
     assert rules.delta is not None
 
     assert series["contrast"]["n"] == REPORTS
-    honest = Fraction(lines["shuffled, run, all reports honest"]["epsilon"])
+    honest = Fraction(lines["shuffled, run, honest reports"]["epsilon"])
     assert honest == honest_epsilon(collection.mechanism, REPORTS, 142, rules.delta)
     assert honest < Fraction(lines["shuffled, run, covers alone"]["epsilon"]) <= 1
     assert honest > honest_epsilon(collection.mechanism, REPORTS + 142, 142, rules.delta), (
         "planted: covers are counted among the reports"
     )
     ways = [row[0] for row in ContrastView.from_series(shown).ways.rows]
-    assert ways[-2:] == ["Shuffled, run: covers alone", "Shuffled, run: if all are honest"]
+    assert ways[-2:] == ["Shuffled, run: covers alone", "Shuffled, run: if reports are honest"]

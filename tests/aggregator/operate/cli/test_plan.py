@@ -61,6 +61,19 @@ def test_a_shuffled_plan_ends_with_an_entry_that_is_accepted_and_with_fewer_cove
     assert f"give {covers:,} or more" in typed("check", str(wrong)).err
 
 
+def test_the_error_that_check_states_has_the_covers_in_it(typed: Type, tmp_path: Path) -> None:
+    """Planted: as many devices without covers err less."""
+    words = ("--trust", "shuffled", "--devices", "1000", "--epsilon", "1", "--values", "3")
+    printed, planned = typed("plan", *words).out, typed("plan", *words, "--json").json
+    file = tmp_path / "planned.toml"
+    file.write_text(printed[printed.index("app =") :], encoding="utf-8")
+    (row,) = typed("check", str(file), "--n", "1000", "--json").json["collections"]
+    alone = typed("plan", "--devices", "1000", "--epsilon", "4", "--values", "4", "--json").json
+
+    assert row["error"] == planned["error"]
+    assert row["error"]["half_width"] > 1.3 * alone["error"]["half_width"]
+
+
 def test_a_shuffled_plan_states_both_costs_the_local_one_first(typed: Type) -> None:
     words = ("--trust", "shuffled", "--devices", "20000", "--epsilon", "1", "--values", "3")
     printed = typed("plan", *words).out

@@ -38,7 +38,7 @@ class TrustModelRow(StrEnum):
     CENTRAL = "central"
     CENTRAL_GAUSSIAN = "central, Gaussian noise"
     RUN_COVERS = "shuffled, run, covers alone"
-    RUN_HONEST = "shuffled, run, all reports honest"
+    RUN_HONEST = "shuffled, run, honest reports"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -290,13 +290,13 @@ def _run_covers(setting: _Setting) -> TrustModelLine:
 
 def _run_honest(setting: _Setting) -> TrustModelLine:
     run = setting.shuffled
-    epsilon = run.all_honest(setting.n)
+    epsilon, honest = run.among_honest(setting.n), run.honest_of(setting.n)
     return _run_line(
         setting,
         TrustModelRow.RUN_HONEST,
         epsilon,
-        f"never a promise: if all {setting.n:,} that came were honest, the same batch would be"
-        f" {_of(epsilon, run.delta)}; who sends false reports can make n",
+        f"never a promise: if {honest:,} of the {setting.n:,} reports are honest, the same batch"
+        f" is {_of(epsilon, run.delta)}; who sends false reports makes n",
     )
 
 

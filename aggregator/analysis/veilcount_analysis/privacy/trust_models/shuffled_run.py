@@ -23,6 +23,7 @@ class ShuffledRun:
     epsilon: Fraction
     delta: Fraction
     width: float  # of the figure's unit
+    honest: int | None  # of the reports, as the definition supposes; None: all that came
 
     @property
     def own(self) -> Fraction:
@@ -34,9 +35,13 @@ class ShuffledRun:
         """What a batch reveals to the server, whoever else lies: at most what is promised."""
         return cover_epsilon(self.mechanism, self.covers, self.delta)
 
-    def all_honest(self, n: int) -> Fraction:
-        """Return what a batch reveals to the server if all of its n reports are honest."""
-        return honest_epsilon(self.mechanism, n, self.covers, self.delta)
+    def honest_of(self, n: int) -> int:
+        """Return how many of n reports are supposed to be honest."""
+        return min(n, self.honest or n)
+
+    def among_honest(self, n: int) -> Fraction:
+        """Return what a batch of n reports reveals to the server if so many are honest."""
+        return honest_epsilon(self.mechanism, self.honest_of(n), self.covers, self.delta)
 
     def error(self, n: int, level: float) -> ErrorEstimate:
         """Return the error of n reports, with what their covers add."""
@@ -57,5 +62,10 @@ def shuffled_run(collection: Collection, quantity: Quantity) -> ShuffledRun | No
     if rules is None or rules.epsilon is None or rules.delta is None:
         return None
     return ShuffledRun(
-        collection.randomizer, rules.covers, rules.epsilon, rules.delta, quantity.width
+        collection.randomizer,
+        rules.covers,
+        rules.epsilon,
+        rules.delta,
+        quantity.width,
+        rules.honest,
     )
