@@ -85,7 +85,7 @@ def test_both_costs_stand_apart_and_periods_compose() -> None:
     batch = batch_of(shuffled(question(), devices=1_000, epsilon=ONE))
     composed = composed_epsilon(MIXED, 142, 12, DELTA)
 
-    assert (batch.together, batch.together_in_all) == (4, 48)
+    assert [batch.together, batch.together_in_all] == [4, 48]
     assert batch.server == 1
     assert composed <= batch.server_in_all < composed + Fraction(1, 100)
     assert batch.guess == pytest.approx(0.544, abs=5e-4)

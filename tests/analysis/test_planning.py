@@ -283,7 +283,7 @@ def test_the_definition_gives_planned_numbers(question: QuestionShape, trust: Tr
         assert collection.message_bits == planned.bits
         error = quantity.local(collection.unit_epsilon, each, question.level)
     if planned.batch is not None:
-        rmse = shuffled_error(collection.mechanism, each, planned.batch.covers) * quantity.width
+        rmse = shuffled_error(collection.randomizer, each, planned.batch.covers) * quantity.width
         error = ErrorEstimate(rmse, rmse)
     assert isclose(planned.error.rmse, error.rmse * sqrt(question.arms))
 

@@ -6,7 +6,7 @@ response with rational probabilities. Nothing of the product's accounting is use
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import pairwise, permutations, product
 from math import factorial
@@ -39,7 +39,7 @@ def views(k: int, x: int, covers: int, others: View = (), copies: int = 1) -> Di
     return chances
 
 
-def delta(one: Mapping[View, Fraction], other: Mapping[View, Fraction]) -> Fraction:
+def delta(one: small_batches.ChanceOfView, other: small_batches.ChanceOfView) -> Fraction:
     """Return the least delta at which the two are (log 2, delta)-indistinguishable."""
     return small_batches.delta(one, other, BATCH)
 

@@ -34,9 +34,10 @@ MOST_COVERS = 3
 QUARTERS = 4  # delta is compared at epsilons a quarter of the report's apart
 
 Chance = int | Fraction  # a probability, or a count of so many
-Distribution = dict[int, Chance]
+Distribution = Mapping[int, Chance]
 View = tuple[Any, ...]  # messages
 Views = dict[View, Chance]
+ChanceOfView = Mapping[View, Chance]
 Draw = Callable[[RandomSource], int]
 
 
@@ -72,9 +73,7 @@ def view_distribution(messages: Sequence[Mapping[Any, Chance]], *, mixed: bool =
     return views
 
 
-def delta(
-    one: Mapping[View, Chance], other: Mapping[View, Chance], e_epsilon: Fraction
-) -> Fraction:
+def delta(one: ChanceOfView, other: ChanceOfView, e_epsilon: Fraction) -> Fraction:
     """Return the least delta at which the first is within e^epsilon of the other."""
     more, less = e_epsilon.denominator, e_epsilon.numerator
     excess = (more * chance - less * other.get(view, 0) for view, chance in one.items())
@@ -109,7 +108,8 @@ class SmallBatch:
         one, other = (
             view_distribution([report, *rest], mixed=self.mixed) for report in reports[:2]
         )
-        return delta(one, other, e_epsilon) / whole ** (1 + len(rest))
+        outcomes: int = whole ** (1 + len(rest))
+        return delta(one, other, e_epsilon) / outcomes
 
 
 def _counts(distribution: Distribution, whole: int) -> Distribution:
@@ -125,7 +125,7 @@ def _alike(distributions: Sequence[Distribution]) -> list[Distribution]:
         for message in messages
     }
     classes = {row: number for number, row in enumerate(dict.fromkeys(rows.values()))}
-    sums: list[Distribution] = [dict.fromkeys(classes.values(), 0) for _ in distributions]
+    sums: list[dict[int, Chance]] = [dict.fromkeys(classes.values(), 0) for _ in distributions]
     for row in rows.values():
         for distribution, probability in zip(sums, row, strict=True):
             distribution[classes[row]] += probability

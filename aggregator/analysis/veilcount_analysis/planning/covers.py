@@ -9,10 +9,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 from veilcount_shared.batch_rules import default_grace
+from veilcount_shared.collection import Model
 from veilcount_shared.mechanisms import Randomizer
-from veilcount_shared.models import TRUST_MODELS, Model
+from veilcount_shared.models import TRUST_MODELS
 from veilcount_shared.periods import Unit
 
 from ..errors import QueryError
@@ -88,7 +90,7 @@ class CoverSolver(Solver):
         return least_share(response, devices, chance(candidates))
 
 
-def among_covers(handler: ShareHandler[object], n: int, covers: int) -> ResponseDistribution:
+def among_covers(handler: ShareHandler[Any], n: int, covers: int) -> ResponseDistribution:
     """Return what a report counts, with its part of the variance that covers add."""
     response = handler.response
     if not covers:

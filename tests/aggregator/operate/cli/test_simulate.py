@@ -231,7 +231,7 @@ def by_model(typed: Type, *words: str) -> dict[str, dict[str, float]]:
 def test_batches_are_simulated_with_their_covers(
     typed: Type, shuffled: str, n: int, error: float
 ) -> None:
-    """SHUFFLER.md's errors within a seventh; 600 intervals at .95: within 5 deviations."""
+    """Errors within a seventh of the predicted ones; 600 intervals at .95: within 5 deviations."""
     rows = by_model(typed, shuffled, "theme", "--n", str(n), "--seed", "1", "--runs", "200")
 
     assert rows["shuffled"]["predicted"] == pytest.approx(error, rel=0.01)
