@@ -13,6 +13,7 @@ from veilcount_client.testing import SeededRandomSource
 
 from ..intake.shuffled_batches.batch_fixtures import AFTER_GRACE, FILE, TestShuffler
 from ..web.api.deployment_fixtures import deployment
+from ..web.dashboard.page_fixtures import logged_in
 from .simulated_reports import snapshot
 
 REPORTS = 120
@@ -30,6 +31,7 @@ def test_the_crowd_that_came_is_counted_without_covers(tmp_path: Path) -> None:
         assert shuffler.send(part).status == 200
         analyst = deployed.key(Role.ANALYST)
         answer = deployed.ask("GET", "/v1/collections/theme/contrast", key=analyst)
+        page = logged_in(deployed).get("/collections/theme/contrast")
         (shown,) = queries.contrast(snapshot(deployed), "theme", queries.ContrastQuery()).series
     (series,) = answer.json["series"]
     lines = {line["row"]: line for line in series["contrast"]["lines"]}
@@ -46,3 +48,5 @@ def test_the_crowd_that_came_is_counted_without_covers(tmp_path: Path) -> None:
     )
     ways = [row[0] for row in ContrastView.from_series(shown).ways.rows]
     assert ways[-2:] == ["Shuffled, run: covers alone", "Shuffled, run: if reports are honest"]
+    for row in ways[-2:]:
+        assert row in page.text
