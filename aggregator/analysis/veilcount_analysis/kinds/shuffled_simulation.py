@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import sqrt
 from typing import Annotated, Any, ClassVar, NoReturn, Protocol
 
 import numpy as np
@@ -17,12 +18,13 @@ from numpy.random import Generator
 
 from veilcount_shared.batch_rules import BatchRules
 from veilcount_shared.collection import Model
+from veilcount_shared.mechanisms import Randomizer
 
 from ..errors import QueryError
 from ..estimation.estimator import IntervalTarget
-from ..mechanisms import tally
+from ..mechanisms import handler_of, tally
+from ..mechanisms.handler import ShareHandler
 from ..mechanisms.sampling import Floats
-from ..privacy.shuffled import shuffled_error
 from ..privacy.trust_models import Quantity
 from ..query_params import Parameters, parameter
 from ..series.series import Series
@@ -231,14 +233,23 @@ class SimulatedBatches:
         }
 
     def _predicted(self) -> dict[str, float]:
+        """Return the error of the noise that each model should have, for these shares."""
         n, epsilon, quantity = self.population.n, self.rules.epsilon, self.quantity
         assert epsilon is not None, "shuffled"  # noqa: S101 - narrows the type
-        mechanism = self.kind.collection.randomizer
         return {
-            SHUFFLED: shuffled_error(mechanism, n, self.rules.covers) * quantity.width,
-            LOCAL: quantity.local(epsilon, n, self.level).rmse,
+            SHUFFLED: self._noise(self.kind.collection.randomizer, self.rules.covers),
+            LOCAL: self._noise(quantity.family(epsilon)),
             CENTRAL: quantity.central(epsilon, n, self.level).rmse,
         }
+
+    def _noise(self, mechanism: Randomizer, covers: int = 0) -> float:
+        """Return the root mean square error of all figures, of reports among covers."""
+        handler, n = handler_of(mechanism), self.population.n
+        if isinstance(handler, ShareHandler):
+            own = float(np.mean(handler.response.variance(self.truth, sampled=False)))
+        else:
+            own = handler.noise_variance()
+        return sqrt(own / n + covers * handler.cover_variance() / n**2) * self.quantity.width
 
     def _closing(self) -> Sequence[str]:
         rules, n = self.rules, self.population.n

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 from veilcount_analysis.kinds import shuffled_simulation
 from veilcount_analysis.kinds.source import Tally
+from veilcount_analysis.privacy.shuffled import shuffled_error
 from veilcount_analysis.simulation.true_values import apportion
 from veilcount_shared.mechanisms import SubsetSelection
 
@@ -227,16 +229,19 @@ def by_model(typed: Type, *words: str) -> dict[str, dict[str, float]]:
     return {row["model"]: row for row in errors}
 
 
-@pytest.mark.parametrize(("n", "error"), [(1_000, 0.0077), (10_000, 0.00179)])
-def test_batches_are_simulated_with_their_covers(
-    typed: Type, shuffled: str, n: int, error: float
-) -> None:
-    """Errors within a seventh of the predicted ones; 600 intervals at .95: within 5 deviations."""
-    rows = by_model(typed, shuffled, "theme", "--n", str(n), "--seed", "1", "--runs", "200")
+@pytest.mark.parametrize("n", [1_000, 10_000])
+def test_batches_are_simulated_with_their_covers(typed: Type, shuffled: str, n: int) -> None:
+    """Errors within a tenth of the predicted; 600 intervals at .95: within 5 deviations.
 
-    assert rows["shuffled"]["predicted"] == pytest.approx(error, rel=0.01)
+    The prediction is that of these shares; over all cells of equal shares it is a little less.
+    """
+    words = (shuffled, "theme", "--n", str(n), "--seed", "1", "--runs", "200")
+    rows = by_model(typed, *words)
+    of_equal_shares = shuffled_error(SubsetSelection.for_epsilon(Fraction(4), 4, 1), n, 142)
+
+    assert 1 < rows["shuffled"]["predicted"] / of_equal_shares < 1.15
     for row in rows.values():
-        assert row["error"] == pytest.approx(row["predicted"], rel=0.15)
+        assert row["error"] == pytest.approx(row["predicted"], rel=0.1)
         assert 0.905 < row["coverage"] < 0.985
     assert 5 < rows["local"]["error"] / rows["shuffled"]["error"] < 9
     assert (rows["shuffled"]["epsilon"], rows["local"]["epsilon"]) == (4, 1)
