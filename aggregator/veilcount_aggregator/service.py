@@ -193,7 +193,7 @@ class Aggregator:
         origin = self._signed_by_shuffler(part.head.crowd_id, part.head.period, part)
         fingerprint = origin.series.fingerprint
         try:
-            result = BatchIntake(self.store, open_part).take(part, origin, now)
+            result = BatchIntake(self.store, open_part, self.settings.dev).take(part, origin, now)
         except (SecondBatch, BatchTooEarly, BatchTooLate, WireError) as error:
             self.service_counters.count(ServiceCounter(BATCH, fingerprint, -1, refused_as(error)))
             raise

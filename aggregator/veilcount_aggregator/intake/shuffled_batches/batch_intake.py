@@ -42,11 +42,12 @@ class BatchIntake:
 
     store: BatchStore
     open_part: OpenPart
+    development: bool = False  # a batch of any size leaves while its period is running
 
     def take(self, part: BatchPart, origin: BatchOrigin, now: datetime) -> TakenPart:
         """Take a part, or refuse it; what is returned is durable."""
-        require_numbers(origin, part.head)
-        require_time(origin, now)
+        require_numbers(origin, part.head, any_size=self.development)
+        require_time(origin, now, at_once=self.development)
         series, key = origin.series, part.head.crowd_id.hex()
         day, table = utc_day(now).isoformat(), None
         for _ in range(TRIES):
