@@ -159,7 +159,7 @@ def parties(folder: Path, typed: Type, monkeypatch: pytest.MonkeyPatch) -> Itera
     with deployment(folder, FILE, now=START) as deployed:
         clock, settings = HandClock(START), StoreSettings(folder / "shuffler", Disk())
         monkeypatch.setattr(options, "now", clock)
-        with opened(deployed, folder / "shuffler", clock) as store:
+        with opened(deployed, folder / "shuffler", clock, ["theme"]) as store:
             yield Parties(deployed, store, settings, clock, folder, typed)
 
 
