@@ -41,6 +41,7 @@ from .records.cache import CatalogCache, CatalogSnapshot
 from .records.counter_admission import require_memory
 from .records.definitions import DefinitionSource, add_definitions, read_source
 from .records.key_uses import KeyUses
+from .records.shuffler_canary_plans import canary_marks
 from .records.shuffler_keys import load_shuffler_keys
 from .releases.curator import Curator
 from .releases.privacy_filter import PrivacyFilter
@@ -193,7 +194,9 @@ class Aggregator:
         origin = self._signed_by_shuffler(part.head.crowd_id, part.head.period, part)
         fingerprint = origin.series.fingerprint
         try:
-            result = BatchIntake(self.store, open_part, self.settings.dev).take(part, origin, now)
+            marks = canary_marks(self.store, origin.series, origin.period, part.head.crowd_id)
+            intake = BatchIntake(self.store, open_part, self.settings.dev)
+            result = intake.take(part, origin, now, marks)
         except (SecondBatch, BatchTooEarly, BatchTooLate, WireError) as error:
             self.service_counters.count(ServiceCounter(BATCH, fingerprint, -1, refused_as(error)))
             raise
