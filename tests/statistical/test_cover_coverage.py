@@ -246,26 +246,26 @@ def question(name: str) -> Question:
 @cache
 def cover_counters(name: str) -> list[Counts]:
     """The counters of the covers of many batches, as devices and shufflers draw them."""
-    asked, randomness = question(name), SeededRandomSource(1)
-    cover = cast("Randomizer", asked.collection.mechanism).cover
+    example, randomness = question(name), SeededRandomSource(1)
+    cover = cast("Randomizer", example.collection.mechanism).cover
     return [
-        tally(asked.collection, [cover(randomness) for _ in range(asked.covers)])
+        tally(example.collection, [cover(randomness) for _ in range(example.covers)])
         for _ in range(RUNS)
     ]
 
 
 def batches(name: str, share: float, n: int, target: IntervalTarget) -> Iterator[Counts]:
-    asked, generator = question(name), np.random.default_rng(2)
+    example, generator = question(name), np.random.default_rng(2)
     for covers in cover_counters(name):
         holders = generator.binomial(n, share) if target.sampled else round(share * n)
-        yield asked.persons(holders, n, generator) + covers
+        yield example.persons(holders, n, generator) + covers
 
 
 Plant = Callable[[Question, Counts], tuple[Any, int]]
 
 
-def subtracted(asked: Question, counters: Counts) -> tuple[Counts, int]:
-    return counters, asked.covers
+def subtracted(example: Question, counters: Counts) -> tuple[Counts, int]:
+    return counters, example.covers
 
 
 def kept_in(_: Question, counters: Counts) -> tuple[Counts, int]:
@@ -273,19 +273,19 @@ def kept_in(_: Question, counters: Counts) -> tuple[Counts, int]:
     return counters, 0
 
 
-def certain(asked: Question, counters: Counts) -> tuple[Floats, int]:
+def certain(example: Question, counters: Counts) -> tuple[Floats, int]:
     """Planted: what covers have on average is taken off, and nothing is added to the variance."""
-    return counters - asked.expected + 1e-9, 0
+    return counters - example.expected + 1e-9, 0
 
 
 def coverage(
     name: str, n: int, share: float, target: IntervalTarget, plant: Plant = subtracted
 ) -> Coverage:
-    asked = question(name)
-    figure = asked.true(share if target.sampled else round(share * n) / n)
+    example = question(name)
+    figure = example.true(share if target.sampled else round(share * n) / n)
     hits = 0
     for counters in batches(name, share, n, target):
-        low, high = asked.interval(*plant(asked, counters), target)
+        low, high = example.interval(*plant(example, counters), target)
         hits += low - 1e-9 <= figure <= high + 1e-9
     return Coverage(hits, RUNS)
 
@@ -325,11 +325,13 @@ def test_planted_mistakes_do_not_cover(name: str, plant: Plant, n: int, share: f
 @pytest.mark.parametrize("name", ["group of subsets", "group of planes"])
 def test_the_stated_error_of_a_group_is_that_of_its_share(name: str) -> None:
     """Within 14 %, four standard errors of 400; without the covers' variance it is not."""
-    asked = question(name)
+    example = question(name)
     every = list(batches(name, 0.05, 300, COHORT))
-    shown = [group_share(asked.collection, counters, asked.covers, COHORT) for counters in every]
-    plants = [certain(asked, counters) for counters in every]
-    planted = [group_share(asked.collection, *plant, COHORT) for plant in plants]
+    shown = [
+        group_share(example.collection, counters, example.covers, COHORT) for counters in every
+    ]
+    plants: list[tuple[Any, int]] = [certain(example, counters) for counters in every]
+    planted = [group_share(example.collection, *plant, COHORT) for plant in plants]
     deviation = float(np.std([shares.frequency[0] for shares in shown]))
 
     def stated(estimates: list[ShareEstimates]) -> float:
@@ -341,10 +343,10 @@ def test_the_stated_error_of_a_group_is_that_of_its_share(name: str) -> None:
 
 def test_the_stated_error_of_a_moment_is_that_of_its_mean() -> None:
     """Within 14 %, four standard errors of 400; that of the persons' own reports is smaller."""
-    asked, generator = question("features"), np.random.default_rng(2)
+    example, generator = question("features"), np.random.default_rng(2)
     handler = moments_handler(FEATURES)
     shown = [handler.means(counters, 142) for counters in batches("features", 0.05, 300, COHORT)]
-    alone = [handler.means(asked.persons(15, 300, generator)) for _ in shown]
+    alone = [handler.means(example.persons(15, 300, generator)) for _ in shown]
     deviation = float(np.std([estimates.points[0] for estimates in shown]))
     stated, planted = (
         float(np.sqrt(np.mean([estimates.variances[0] for estimates in every])))
@@ -388,11 +390,11 @@ def test_the_mean_of_a_cohort_covers_in_all_outcomes(n: int, share: float) -> No
 
     Planted: the half-width without the covers' variance.
     """
-    asked = number("mean", 142, mean)
-    mechanism, domain = asked.collection.mechanism, asked.collection.domain
+    example = number("mean", 142, mean)
+    mechanism, domain = example.collection.mechanism, example.collection.domain
     assert isinstance(mechanism, MeanMechanism)
     assert isinstance(domain, Number)
-    errors, chances = errors_of_mean(mechanism, n, round(share * n), asked.covers)
+    errors, chances = errors_of_mean(mechanism, n, round(share * n), example.covers)
 
     def covered(covers: int) -> float:
         counters = np.zeros(mechanism.counters, np.int64)
@@ -401,7 +403,7 @@ def test_the_mean_of_a_cohort_covers_in_all_outcomes(n: int, share: float) -> No
         low, high = evidence.interval(1 - LEVEL, COHORT)
         return float(chances[np.abs(errors) <= (high - low) / 2 + 1e-12].sum())
 
-    assert covered(asked.covers) >= LEAST
+    assert covered(example.covers) >= LEAST
     assert covered(0) < 0.9
 
 
@@ -446,18 +448,18 @@ def test_the_mean_covers_among_drawn_covers(n: int, share: float, target: Interv
 
 def test_the_curve_of_a_distribution_is_the_persons_alone() -> None:
     """Nobody is in the lower half of the range, where half of the covers are."""
-    asked, generator = question("distribution"), np.random.default_rng(3)
+    example, generator = question("distribution"), np.random.default_rng(3)
     points = np.linspace(0.55, 0.95, 64) * GRID
     people = Population(np.rint(points).astype(np.int64), np.full(64, 30))
-    counters = simulate(asked.collection, people, generator) + cover_counters("distribution")[0]
+    counters = simulate(example.collection, people, generator) + cover_counters("distribution")[0]
 
     def below_half(covers: int) -> float:
-        shown = estimate_number(asked.collection, counters, covers=covers)
+        shown = estimate_number(example.collection, counters, covers=covers)
         assert isinstance(shown, BucketHistogram)
         assert shown.curve.share is not None
         return float(shown.curve.share[len(shown.curve.share) // 2])
 
-    assert below_half(asked.covers) < 0.04
+    assert below_half(example.covers) < 0.04
     assert below_half(0) > 0.06, "planted: covers count as persons"
 
 
