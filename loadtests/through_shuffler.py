@@ -64,7 +64,7 @@ MOST_SECONDS = 300.0
 
 @dataclass(frozen=True, slots=True)
 class EnvelopeRun:
-    """What a run is told."""
+    """The parameters of a run."""
 
     devices: int
     users: int

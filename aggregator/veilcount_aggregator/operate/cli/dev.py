@@ -115,7 +115,9 @@ def _shuffler(
     files: tuple[Path, ...], store: str, address: ListenAddress
 ) -> Iterator[dict[str, str]]:
     """Run a shuffler at the next port; yield what a client needs of it."""
-    collections = {name: each for file in files for name, each in load_collections(file).items()}
+    collections = {
+        name: collection for file in files for name, collection in load_collections(file).items()
+    }
     bind = ListenAddress(address.host, address.port + 1)
     bind.check()
     with TemporaryDirectory(prefix="veilcount-dev-") as folder:
