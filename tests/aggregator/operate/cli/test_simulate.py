@@ -194,6 +194,17 @@ unit = "month"
 batch = {epsilon = 1, delta = 1e-6, covers = 142}
 from = 2026-11-01
 until = 2027-11-01
+[minutes]
+question = "How many minutes?"
+range = [0, 240]
+measure = "mean"
+presence = "public"
+model = "shuffled"
+epsilon = 4
+unit = "month"
+batch = {epsilon = 1, delta = 1e-6, covers = 142}
+from = 2026-11-01
+until = 2027-11-01
 [travelling]
 question = "Is it?"
 boolean = true
@@ -245,6 +256,16 @@ def test_batches_are_simulated_with_their_covers(typed: Type, shuffled: str, n: 
         assert 0.905 < row["coverage"] < 0.985
     assert 5 < rows["local"]["error"] / rows["shuffled"]["error"] < 9
     assert (rows["shuffled"]["epsilon"], rows["local"]["epsilon"]) == (4, 1)
+
+
+def test_a_mean_is_simulated_with_its_covers(typed: Type, shuffled: str) -> None:
+    """200 intervals at .95: within 5 deviations."""
+    words = (shuffled, "minutes", "--n", "1000", "--seed", "1", "--runs", "200")
+    rows = by_model(typed, *words)
+
+    assert rows["shuffled"]["error"] == pytest.approx(rows["shuffled"]["predicted"], rel=0.2)
+    assert rows["shuffled"]["error"] < rows["local"]["error"] / 3
+    assert 0.87 < rows["shuffled"]["coverage"] <= 1
 
 
 def test_covers_that_are_not_subtracted_are_noticed(
