@@ -46,7 +46,6 @@ class BatchIntake:
     def take(self, part: BatchPart, origin: BatchOrigin, now: datetime) -> TakenPart:
         """Take a part, or refuse it; what is returned is durable."""
         require_numbers(origin, part.head)
-        require_time(origin, now)
         series, key = origin.series, part.head.crowd_id.hex()
         day, table = utc_day(now).isoformat(), None
         for _ in range(TRIES):
@@ -54,8 +53,10 @@ class BatchIntake:
             entry = BatchEntry.decode(raw) if raw else BatchEntry.begin(part.head, day)
             totals = entry.totals_of(part)
             is_new = totals is None
-            if entry.closed:
-                raise BatchTooLate("this batch was closed")
+            if is_new or not entry.is_complete:  # of a whole batch a retry is answered for good
+                require_time(origin, now)
+                if entry.closed:
+                    raise BatchTooLate("this batch was closed")
             if totals is None:
                 table = table or read_table(series, part.head.period, self._open(part, origin))
                 change, totals, entry = self._added(part, table, entry, raw)
