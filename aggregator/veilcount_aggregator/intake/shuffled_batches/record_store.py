@@ -42,10 +42,13 @@ def require_recorded_numbers(store: Store, series: Series, head: BatchHead) -> N
 
 
 def batch_records(store: RecordStore, series: Series) -> list[BatchRecord]:
-    """Return the records of a series, by period."""
+    """Return the records of a series, by period, crowd and state."""
     records = store.records(KIND)
     matches = [value for place, value in records.items() if place.startswith(series.fingerprint)]
-    return sorted(map(BatchRecord.decode, matches), key=lambda record: record.period)
+    return sorted(
+        map(BatchRecord.decode, matches),
+        key=lambda record: (record.period, record.crowd_id, record.state),
+    )
 
 
 def _require_same_batch(raw: bytes | None, record: BatchRecord) -> None:
