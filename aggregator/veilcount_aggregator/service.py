@@ -43,6 +43,7 @@ from .records.cache import CatalogCache, CatalogSnapshot
 from .records.counter_admission import require_memory
 from .records.definitions import DefinitionSource, add_definitions, read_source
 from .records.key_uses import KeyUses
+from .records.shuffler_canary_plans import canary_marks
 from .records.shuffler_keys import load_shuffler_keys
 from .releases.curator import Curator
 from .releases.privacy_filter import PrivacyFilter
@@ -196,7 +197,9 @@ class Aggregator:
         fingerprint = origin.series.fingerprint
         with self._counting_refusals(fingerprint):
             require_recorded_numbers(self.store, origin.series, part.head)
-            result = BatchIntake(self.store, open_part).take(part, origin, now)
+            marks = canary_marks(self.store, origin.series, origin.period, part.head.crowd_id)
+            intake = BatchIntake(self.store, open_part, self.settings.dev)
+            result = intake.take(part, origin, now, marks)
         unreadable = result.totals.unreadable if result.is_new else 0
         self.service_counters.count(ServiceCounter(BATCH, fingerprint, -1, UNREADABLE), unreadable)
         return result

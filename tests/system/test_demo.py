@@ -23,6 +23,7 @@ import pytest
 import requests
 
 from veilcount_aggregator.operate.cli.main import run
+from veilcount_aggregator.operate.demo import summary
 from veilcount_aggregator.operate.demo.campaign import SCREENS, Campaign, Question
 from veilcount_aggregator.operate.demo.deployment import DemoClock, deploy, memory_folder
 from veilcount_aggregator.operate.demo.relayed_question import PartyLogs
@@ -315,3 +316,32 @@ def test_a_mistake_is_reported_at_once(
 
         assert run(["demo", "--once", *(each.format(**ports) for each in words)]) == code
     assert message in capfd.readouterr().err
+
+
+# -- the shuffler ----------------------------------------------------------------------------------
+
+
+def test_too_small_a_batch_is_not_handed_over(result: DemoResult) -> None:
+    """Of ten clients, the fewest that the definition allows being a hundred."""
+    found = summary.summary(result, seed=2, level=0.95)
+
+    assert found["shuffled"] is None
+    assert len(result.run.deployment.shuffler.logs.shuffler) > 5
+    assert Question.GUIDE not in result.names
+
+
+def test_a_batch_of_real_clients_comes_through_the_shuffler(tmp_path: Path) -> None:
+    campaign = Campaign(NOW)
+    with deploy(campaign, DemoClock(campaign.begins), clients=130) as place:
+        demo = DemoRun.prepare(campaign, place, devices=1_000, clients=130, seed=5)
+        played = demo.play(lambda *_: None)
+        found = summary.summary(played, seed=5, level=LEVEL)["shuffled"]
+        low, high = shares(played, Question.GUIDE)
+        values = played.truth(Question.GUIDE).values
+        consented = int(played.run.users.consents[played.run.real].sum())
+
+    assert [party["entries"] for party in found["parties"]] == [consented, consented + 142]
+    assert found["in_place"] < 12, "one on the average"
+    truth = np.bincount(values, minlength=len(low)) / len(values)
+    assert ((low <= truth) & (truth <= high)).all()
+    assert not ((low <= 0.6) & (high >= 0.6)).all(), "as it would be if nothing were learnt"

@@ -8,16 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from veilcount_aggregator.intake.shuffled_batches import batch_intake, record_store
+from veilcount_aggregator.intake.shuffled_batches.batch_checks import BatchOrigin
 from veilcount_aggregator.intake.shuffled_batches.batch_states import batch_states
 from veilcount_aggregator.records.api_keys import Role
 from veilcount_shared.shuffling.batch_record import RECORD_TYPE, BatchState
-from veilcount_shared.shuffling.part import PART_TYPE
+from veilcount_shared.shuffling.part import PART_TYPE, BatchHead
 from veilcount_shuffler import delivery as delivery_module
 from veilcount_shuffler.crowd_states import CrowdRow
 from veilcount_shuffler.crowd_store import CrowdStore
@@ -41,7 +42,7 @@ class LossyAggregator:
         self.deployed, self.key = deployed, deployed.key(Role.SHUFFLER)
         self.is_away = self.loses_answers = False
 
-    def now(self) -> object:
+    def now(self) -> datetime:
         """Return its time."""
         if self.is_away:
             raise AggregatorAway("away")
@@ -86,7 +87,7 @@ class Parties:
     def round(self) -> list[HandOverEvent]:
         """Run a round of the shuffler."""
         key = self.settings.signing_key
-        delivery = Delivery(self.aggregator, self.store.states, key, Disk())  # type: ignore[arg-type]
+        delivery = Delivery(self.aggregator, self.store.states, key, Disk())
         return HandOver(self.store, delivery).round()
 
     def row(self) -> CrowdRow:
@@ -176,9 +177,9 @@ def without_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have an aggregator that takes no part late, whichever it is."""
     require_numbers, require_time = batch_intake.require_numbers, batch_intake.require_time
 
-    def both(origin: object, head: object) -> None:
-        require_numbers(origin, head)  # type: ignore[arg-type]
-        require_time(origin, OVER + timedelta(days=90))  # type: ignore[arg-type]
+    def both(origin: BatchOrigin, head: BatchHead, **named: bool) -> None:
+        require_numbers(origin, head, **named)
+        require_time(origin, OVER + timedelta(days=90))
 
     monkeypatch.setattr(batch_intake, "require_numbers", both)
 

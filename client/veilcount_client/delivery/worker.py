@@ -121,6 +121,8 @@ class ClientWorker:
         """Send what may leave, at once; whether all of it was counted in time."""
         self._notice_fork()
         ends, refused = time.monotonic() + timeout, self.uploader.refused
+        if not self.threaded:
+            self.work()  # what is due and cannot be hurried has nobody else to send it
         if self.uploader.pool.is_busy:  # what is under way may fail, and is then tried once more
             self._hurry(lambda: self._all_delivered() or self._all_tried(), timeout)
         self._hurry(self._all_delivered, ends - time.monotonic())

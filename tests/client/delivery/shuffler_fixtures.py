@@ -88,7 +88,7 @@ def device(place: Path, *names: str, **options: object) -> Iterator[tuple[Device
     clock = clock_at(at(-1))
     shuffler = FakeShuffler(clock)
     chosen = {name: COLLECTIONS[name] for name in names or BY_SHUFFLER}
-    options = {"shuffler": shuffler, "relay_keys": KEYS, "person": 1, **options}
+    options = {"shuffler": shuffler, "relay_keys": KEYS, "person": 1, "lazy": True, **options}
     with minutes_of(HOUR):  # what is due here is due on full hours
         device = Device(place, chosen, clock, **options)  # type: ignore[arg-type] # of its options
         yield device, shuffler

@@ -86,8 +86,9 @@ def command(
 ) -> int:
     """Replay four months of a sample app in half a minute, then serve the dashboard.
 
-    A hiking app collects six statistics, one of them over a relay and with tokens. The true values
-    are known here, and are printed next to the estimates and to the release of a trusted curator.
+    A hiking app collects seven statistics, one over a relay and with tokens, one by a shuffler. The
+    true values are known here, and are printed next to the estimates and to the release of a
+    trusted curator.
     It serves until Ctrl-C, and leaves nothing behind except a --store.
     """
     if clients > devices:

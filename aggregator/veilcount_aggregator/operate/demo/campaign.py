@@ -37,14 +37,17 @@ _SECOND = (
 TRAILS = tuple(f"{first} {second}" for first in _FIRST for second in _SECOND)
 
 
-FILE, BETA_FILE = "collections.toml", "shared_position.toml"
+FILE, BETA_FILE, GUIDE_FILE = "collections.toml", "shared_position.toml", "guide.toml"
 VALUES = "trails.txt"
 WRITTEN = ("2026-07-01", "2027-01-01")  # the dates of the file
+DAYS_A_WEEK = 7
 BEFORE, LASTS = 4, 6  # months: since it began, and in total
 
 #: the last days of the replay: a beta installs the app, has its tokens a day later, and answers on
 #: one of two days from then on
 BETA_DAYS, BETA_TOKENS, BETA_ANSWERS = 7, 2, 2
+
+GUIDE_WEEKS = 3  # ago: the week that is asked about, whose batch leaves a week after its end
 
 SCREEN, SCREENS = "home", ("list", "map")  # a segment: the home screen
 
@@ -59,6 +62,7 @@ class Question(StrEnum):
     WAY_THERE = "way_there"
     WAY_THERE_CENTRAL = "way_there_central"
     SHARED_POSITION = "shared_position"  # over a relay, with tokens; in a file of its own
+    GUIDE = "guide"  # by a shuffler; likewise
 
 
 @dataclass(frozen=True)
@@ -112,6 +116,17 @@ class Campaign:
         first = self.beta_installs + BETA_TOKENS
         return range(first, first + BETA_ANSWERS)
 
+    @property
+    def guide_begins(self) -> date:
+        """The first day of the week whose answers travel by shuffler."""
+        return periods.first_day(Unit.WEEK, self.today, -GUIDE_WEEKS)
+
+    @property
+    def guide_days(self) -> range:
+        """The days of the replay that lie in that week."""
+        first = (self.guide_begins - self.start).days
+        return range(first, first + DAYS_A_WEEK)
+
     @cached_property
     def periods(self) -> Mapping[Unit, Ints]:
         """The period that each day of the replay lies in."""
@@ -149,6 +164,12 @@ class Campaign:
         dates = self.day(days.start), self.day(days.stop)
         (folder / BETA_FILE).write_text(self._dated(BETA_FILE, dates), encoding="utf-8")
         return folder / BETA_FILE
+
+    def write_guide(self, folder: Path) -> Path:
+        """Write the definition of the question whose reports travel by shuffler."""
+        dates = self.guide_begins, self.guide_begins + timedelta(days=DAYS_A_WEEK)
+        (folder / GUIDE_FILE).write_text(self._dated(GUIDE_FILE, dates), encoding="utf-8")
+        return folder / GUIDE_FILE
 
     def _dated(self, name: str, dates: tuple[date, date]) -> str:
         """Return the text of a file, with other dates."""

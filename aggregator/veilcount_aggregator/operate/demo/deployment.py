@@ -25,6 +25,7 @@ from werkzeug.serving import WSGIRequestHandler, make_server
 from veilcount_reader import Reader
 from veilcount_serving.errors import SettingsError
 from veilcount_serving.listen_address import ListenAddress
+from veilcount_shared import load_collections
 
 from ...records.api_keys import Role, create_key
 from ...records.gateway_keys import create_gateway_key, key_file
@@ -34,9 +35,10 @@ from ...service import Aggregator
 from ...settings import Settings
 from ...store import open_store
 from ...store.store_url import redact_url
-from .campaign import Campaign
+from .campaign import Campaign, Question
 from .real_devices import FILES_EACH, RelayedRoute
 from .relayed_question import PartyLogs, open_issuer
+from .shuffled_question import DemoShuffler, open_shuffler
 
 
 class DemoClock:
@@ -90,6 +92,7 @@ class DemoDeployment:
     reader: Reader
     logs: PartyLogs
     relayed: RelayedRoute
+    shuffler: DemoShuffler
 
 
 @contextmanager
@@ -104,7 +107,8 @@ def deploy(
         folder = Path(stack.enter_context(made))
         stack.enter_context(_without_settings())
         issuer = stack.enter_context(open_issuer(campaign, folder, clock.instant))
-        definitions = campaign.write(folder), issuer.definitions
+        guide = campaign.write_guide(folder)
+        definitions = campaign.write(folder), issuer.definitions, guide
         aggregator = stack.enter_context(closing(_open(definitions, clock, store, folder)))
         key = create_gateway_key(aggregator.store, clock.instant())
         app = issuer.logs.observe_gateway(create_app(aggregator), key)
@@ -116,7 +120,9 @@ def deploy(
         route = RelayedRoute(
             issuer.collection, relay, key_file([key]).encode(), issuer_url, issuer.account
         )
-        yield DemoDeployment(folder, clock, aggregator, url, reader, issuer.logs, route)
+        question = load_collections(guide)[Question.GUIDE]
+        shuffler = stack.enter_context(open_shuffler(question, folder, aggregator, url, key))
+        yield DemoDeployment(folder, clock, aggregator, url, reader, issuer.logs, route, shuffler)
 
 
 def allow_files(devices: int) -> None:

@@ -15,7 +15,14 @@ from typing import Any, NamedTuple
 
 from veilcount_client import Client
 from veilcount_client.clock import Clock
-from veilcount_client.delivery.transport import Delivered, HttpTransport, Outcome, Transport
+from veilcount_client.delivery.replies import HELD
+from veilcount_client.delivery.transport import (
+    Delivered,
+    HttpTransport,
+    Later,
+    Outcome,
+    Transport,
+)
 from veilcount_shared import Collection
 from veilcount_shared.errors import VeilcountError
 from veilcount_shared.verdict import Verdict
@@ -61,6 +68,26 @@ class RelayedRoute(NamedTuple):
     account: Callable[[int], str]  # the token of a person's account
 
 
+class ShuffledRoute(NamedTuple):
+    """How devices answer one question by a shuffler."""
+
+    collection: Collection
+    relay_keys: bytes
+    take: Callable[[str, bytes], str]  # an address and an envelope: what the shuffler answers
+
+
+class EnvelopeCall(NamedTuple):
+    """The way of one device to a shuffler: a call, for the clock of a replay is no server's."""
+
+    address: str
+    take: Callable[[str, bytes], str]
+
+    def send_envelope(self, envelope: bytes) -> Outcome:
+        """Hand an envelope over."""
+        answer = self.take(self.address, envelope)
+        return Delivered((answer,)) if answer == HELD else Later(answer, seen=False)
+
+
 class Fleet:
     """Apps that work on a few threads: hundreds share a machine, and the replay has them send."""
 
@@ -73,15 +100,27 @@ class Fleet:
         self._threads = ThreadPoolExecutor(THREADS, "demo-device")
 
     def install(
-        self, people: Mapping[int, bool], url: str, collections: Mapping[str, Collection]
+        self,
+        people: Mapping[int, bool],
+        url: str,
+        collections: Mapping[str, Collection],
+        route: ShuffledRoute,
     ) -> None:
         """Install the app for these people, each of whom consents or declines."""
+        collections = {**collections, route.collection.name: route.collection}
 
         def install(person: int) -> Client:
             transport = DeliveryRecorder(HttpTransport(url, None, self._now))
             self.recorders[person] = transport
             state = self._folder / f"device {person}"
-            options = {"transport": transport, "trust_curator": True, **self._common}
+            options = {
+                "transport": transport,
+                "trust_curator": True,
+                "shuffler": EnvelopeCall(f"device {person}", route.take),
+                "relay_keys": route.relay_keys,
+                "jitter": 0.0,  # a flush sends what is due, and the replay flushes once a day
+                **self._common,
+            }
             return Client(collections=collections, state_dir=state, **options)
 
         self._install(people, install)
@@ -106,6 +145,11 @@ class Fleet:
         self.clients.update(zip(people, self._threads.map(install, people), strict=True))
         for person, consents in people.items():
             self.clients[person].consent(consents)
+
+    def store(self, people: Iterable[int]) -> None:
+        """Have the devices of these people store what was recorded, as a thread of theirs would."""
+        clients = [self.clients[person] for person in people]
+        list(self._threads.map(lambda client: client.flush(until="stored"), clients))
 
     def deliver(self, people: Iterable[int]) -> None:
         """Have the devices of these people send all reports that are due."""

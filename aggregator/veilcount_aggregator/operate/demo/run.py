@@ -20,19 +20,20 @@ from veilcount_shared.schedule import period_end, period_start
 from veilcount_shared.verdict import Verdict
 
 from ...queries import Snapshot
-from .campaign import SCREEN, SCREENS, Campaign, Question
+from .campaign import DAYS_A_WEEK, SCREEN, SCREENS, Campaign, Question
 from .deployment import DemoDeployment
 from .population import DemoUsers, Flags, TrueAnswers, draw_answers
-from .real_devices import DeliveryRecorder, Fleet
+from .real_devices import DeliveryRecorder, Fleet, ShuffledRoute
 from .simulated_devices import SimulatedReports, draw_secrets
 
 ShowDay = Callable[[int, int, datetime], None]  # a day, of how many, and its instant
 
 EVENING = time(20, tzinfo=UTC)
-DAYS_A_WEEK = 7
 DAYS_BETWEEN = 21  # uploads: there is no network in the hills, and reports may be 30 days late
 RELAYED = 200  # devices of a beta, at most as many as real clients
 SHARE_POSITION = 0.3
+PAYS = (0.6, 0.3, 0.1)  # for a guide: no, once a year, more often
+SENDING_DAYS = 4  # the first third of a grace of seven, and the evening after
 
 
 @dataclass(frozen=True)
@@ -70,12 +71,13 @@ class DemoRun:
         with closing(devices), closing(beta):
             consents = dict(enumerate(self.users.consents.tolist()))
             people = {person: consents[person] for person in self.real.tolist()}
-            devices.install(people, self.deployment.url, self.campaign.collections)
+            devices.install(people, self.deployment.url, self.campaign.collections, self._route)
             for day in range(self.campaign.days):
                 evening = datetime.combine(self.campaign.day(day), EVENING)
                 clock.move(min(evening, self.campaign.now))
                 show(day, self.campaign.days, clock.instant())
                 self._record(day, devices)
+                self._shuffle(day, devices)
                 self._relay(day, beta)
                 verdicts += self._deliver(day)
             devices.deliver(people)
@@ -94,6 +96,24 @@ class DemoRun:
                 value = place if labels is None else labels[place]
                 devices.clients[person].record(name, value, **segments)
         devices.deliver(self.real[(self.real + day) % DAYS_BETWEEN == 0].tolist())
+
+    @property
+    def _route(self) -> ShuffledRoute:
+        shuffler = self.deployment.shuffler
+        return ShuffledRoute(shuffler.collection, shuffler.relay_keys, shuffler.take)
+
+    def _shuffle(self, day: int, devices: Fleet) -> None:
+        """Have real devices answer in the week that is asked about; later their reports leave."""
+        asked = self.campaign.guide_days
+        if day in asked:
+            people = self.real[self.real % len(asked) == day % len(asked)].tolist()
+            for person in people:
+                devices.clients[person].record(Question.GUIDE, self.guide_values[person])
+            devices.store(people)
+        if day in range(asked.stop, asked.stop + SENDING_DAYS):
+            devices.deliver(self.generator.permutation(self.real).tolist())
+        if day >= asked.stop:
+            self.deployment.shuffler.hand_over()
 
     def _relay(self, day: int, beta: Fleet) -> None:
         """In the last week the beta answers; who sends first on an evening is drawn."""
@@ -128,6 +148,19 @@ class DemoRun:
             for name, collection in self.campaign.collections.items()
         }
 
+    @property
+    def _guide_labels(self) -> tuple[str, ...]:
+        labels: tuple[str, ...] = getattr(self.deployment.shuffler.collection.domain, "labels", ())
+        return labels
+
+    @cached_property
+    def guide_values(self) -> Mapping[int, str]:
+        """What each person with a real client would pay."""
+        labels = self._guide_labels
+        drawn = self.generator.choice(len(labels), len(self.real), p=PAYS)
+        people = zip(self.real.tolist(), drawn.tolist(), strict=True)
+        return {person: labels[place] for person, place in people}
+
     @cached_property
     def simulated(self) -> Mapping[str, SimulatedReports]:
         """The reports of simulated devices, by collection."""
@@ -141,6 +174,15 @@ class DemoRun:
             )
             for name, answers in self.true_answers.items()
         }
+
+    @cached_property
+    def guide_answers(self) -> TrueAnswers:
+        """The true answers behind the batch: of everyone with a real client who consents."""
+        labels = self._guide_labels
+        people = self.real[self.users.consents[self.real]]
+        values = np.array([labels.index(self.guide_values[each]) for each in people.tolist()])
+        zeros = np.zeros_like(people)
+        return TrueAnswers(people, zeros, zeros, zeros, zeros, values.astype(np.int64))
 
     # -- the curator ---------------------------------------------------------------------------
 
@@ -192,7 +234,8 @@ class DemoResult:
     def names(self) -> list[str]:
         """The collections that were answered."""
         beta = [Question.SHARED_POSITION] if len(self.run.shares_position) else []
-        return [*self.run.campaign.collections, *beta]
+        shuffled = [Question.GUIDE] if self.run.deployment.shuffler.logs.aggregator else []
+        return [*self.run.campaign.collections, *beta, *shuffled]
 
     def truth(self, name: str) -> TrueAnswers:
         """Return the true answers behind all reports of a collection that were counted.
@@ -204,6 +247,8 @@ class DemoResult:
             people = np.arange(len(run.shares_position))
             zeros = np.zeros_like(people)
             return TrueAnswers(people, zeros, zeros, zeros, zeros, run.shares_position * 1)
+        if name == Question.GUIDE:
+            return run.guide_answers
         fingerprint, everyone = run.campaign.collections[name].fingerprint, run.true_answers[name]
         real = everyone.where(np.isin(everyone.people, run.real))
         rows = zip(real.people.tolist(), real.periods.tolist(), strict=True)

@@ -15,11 +15,14 @@ import numpy as np
 from veilcount_analysis.text import number_format
 from veilcount_analysis.text.result_columns import spelled
 from veilcount_reader.results import Estimate
+from veilcount_shared.shuffling.crowd import HEADER_BYTES
+from veilcount_shared.shuffling.times import batch_rules
 
 from .campaign import SCREEN, SCREENS, Question
 from .population import TrueAnswers
 from .relayed_question import PartyLogs
 from .run import DemoResult
+from .shuffled_question import DemoShuffler
 
 Document = Mapping[str, Any]
 Row = dict[str, Any]
@@ -62,6 +65,7 @@ def summary(result: DemoResult, *, seed: int, level: float) -> dict[str, Any]:
         "released": list(_released(result)),
         "budgets": [_budget(result, listed[name]) for name in result.names],
         "relayed": _relayed(logs) if logs.aggregator else None,
+        "shuffled": _shuffled(run.deployment.shuffler),
     }
 
 
@@ -164,6 +168,36 @@ def _relayed(logs: PartyLogs) -> dict[str, Any]:
     }
 
 
+def _shuffled(shuffler: DemoShuffler) -> dict[str, Any] | None:
+    """Return what the shuffler and the aggregator saw; nothing if its batch did not leave."""
+    logs, rules = shuffler.logs, batch_rules(shuffler.collection)
+    if not logs.aggregator:
+        return None
+    held, first = logs.shuffler[0], logs.aggregator[0]
+    size = f"{len(first)} bytes"
+    return {
+        "parties": [
+            {
+                "party": "shuffler",
+                "entries": len(logs.shuffler),
+                "from": held.address,
+                "entry": f"{held.instant:%H:%M} UTC, {size} {_start(held.sealed[HEADER_BYTES:])}",
+            },
+            {
+                "party": "aggregator",
+                "entries": len(logs.aggregator),
+                "from": "the shuffler",
+                "entry": f"{size} {_start(first[HEADER_BYTES:])}, opened: a random answer",
+            },
+        ],
+        "covers": rules.covers,
+        "epsilon": float(rules.epsilon or 0),
+        "delta": float(rules.delta or 0),
+        "together": float(shuffler.collection.unit_epsilon),
+        "in_place": logs.in_place(),
+    }
+
+
 def _start(raw: bytes) -> str:
     return raw[:SHOWN].hex() + "..."
 
@@ -198,6 +232,9 @@ def sections(document: Document) -> Iterator[tuple[list[str], Table]]:
     if document["relayed"]:
         parties = [tuple(party.values()) for party in document["relayed"]["parties"]]
         yield ["", *_logs(document["relayed"]), ""], (PARTIES, parties)
+    if document["shuffled"]:
+        parties = [tuple(party.values()) for party in document["shuffled"]["parties"]]
+        yield ["", *_batch_logs(document["shuffled"]), ""], (PARTIES, parties)
 
 
 def _participation(document: Document) -> Iterator[str]:
@@ -267,4 +304,16 @@ def _logs(relayed: Document) -> Iterator[str]:
         f"of {relayed['compared']:,} pseudonyms and tokens that the aggregator has,"
         f" {relayed['in_common']:,} are anywhere in a log of the others. Requests and replies at"
         f" the relay: {alike}. (Here all addresses are this machine's, and all logs in one hand.)"
+    )
+
+
+def _batch_logs(shuffled: Document) -> Iterator[str]:
+    yield (
+        f"{Question.GUIDE} travels by a shuffler, which held the sealed reports of a week, added"
+        f" {shuffled['covers']} cover reports of its own and handed all over once, in random order:"
+    )
+    yield (
+        f"{shuffled['in_place']} of them stand where they came (by chance 1). Of an answer, epsilon"
+        f" {shuffled['together']:g} can be learnt by both together, and {shuffled['epsilon']:g}"
+        f" (delta {shuffled['delta']:g}) by the server alone, if the shuffler keeps its word."
     )

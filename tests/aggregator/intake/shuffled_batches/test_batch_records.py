@@ -163,8 +163,8 @@ def test_planted_a_retry_that_looks_at_the_time_is_refused(
     assert shuffler.send(parts[1]).status == 200
     now = shuffler.deployed.clocks.now
 
-    def both(origin: Any, head: Any) -> None:
-        require_numbers(origin, head)
+    def both(origin: Any, head: Any, **named: Any) -> None:
+        require_numbers(origin, head, **named)
         require_time(origin, now)
 
     monkeypatch.setattr(batch_intake, "require_numbers", both)
