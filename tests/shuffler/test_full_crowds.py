@@ -58,7 +58,7 @@ def test_a_full_crowd_keeps_its_devices_waiting(store: ShufflerStore) -> None:
     worker.close()
 
 
-def test_planted_without_the_limit_a_crowd_grows_beyond_its_batch(store: ShufflerStore) -> None:
+def test_planted_without_the_limit_a_crowd_outgrows_its_batch(store: ShufflerStore) -> None:
     fill(store, MOST + RESERVE)
     assert part_count(MOST + RESERVE + 150 + 142) > MAX_PARTS
     with patch.object(CrowdLimit, "takes", lambda *_: True):

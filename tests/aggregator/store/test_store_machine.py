@@ -14,7 +14,6 @@ from veilcount_aggregator.store.sql.store import SqlStore
 from veilcount_analysis.series.series import Series
 from veilcount_shared.verdict import Verdict
 
-from .batch_machine import BatchMachine
 from .conftest import OPERATED
 from .engines import Empty
 from .series_fixtures import (
@@ -34,6 +33,7 @@ from .series_fixtures import (
     row,
     series,
 )
+from .shuffled_batch_machine import BatchMachine
 from .store_machine import StoreMachine
 
 PERIODS = 4

@@ -32,7 +32,7 @@ from veilcount_shuffler.store_settings import StoreSettings
 from ..aggregator.intake.shuffled_batches.batch_fixtures import FILE
 from ..aggregator.web.api.deployment_fixtures import Deployment, Response, deployment
 from ..shuffler.parties import HandClock
-from .test_through_a_shuffler import AFTER_GRACE, OVER, opened, sealed_answers
+from .test_through_a_shuffler import AFTER_GRACE, ANSWERS, OVER, opened, sealed_answers
 
 
 class LossyAggregator:
@@ -111,10 +111,10 @@ def parties(tmp_path: Path) -> Iterator[Parties]:
     """A crowd of 300 whose batch was counted, and whose shuffler does not know that."""
     with deployment(tmp_path, FILE, now=OVER) as deployed:
         clock, folder = HandClock(OVER), tmp_path / "shuffler"
-        with opened(deployed, folder, clock) as store:
+        with opened(deployed, folder, clock, ["theme"]) as store:
             settings = StoreSettings(folder, Disk())
             with closing(Holding(store)) as worker:
-                worker.hold(sealed_answers(store, settings))
+                worker.hold(sealed_answers(settings, "theme", ANSWERS))
             parties = Parties(deployed, LossyAggregator(deployed), store, settings, clock)
             clock.now = deployed.clocks.now = AFTER_GRACE
             parties.aggregator.loses_answers = True
@@ -187,7 +187,7 @@ def without_answers(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_was_not_sent_whole_is_never_signed_as_handed_over(
     parties: Parties, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever an aggregator says of it: then its own record stays, and it is told once."""
+    """Whatever an aggregator says of it: the record stays its own, with one alert."""
     monkeypatch.setattr(delivery_module, "_may_have_arrived", lambda _: False)
     without_answers(monkeypatch)
     parties.later(days=36)
