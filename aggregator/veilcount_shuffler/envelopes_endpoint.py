@@ -1,6 +1,7 @@
 """`POST /v1/envelopes`, on a worker's event loop: answered once the group is durable.
 
-A request leaves no line in a log, and no address anywhere: its network's limit is in memory.
+A request leaves no line in a log, and no address anywhere: its network's limit is in memory. Of its
+answer one is added to a day's.
 """
 
 from __future__ import annotations
@@ -22,15 +23,18 @@ from veilcount_shared.problem_details import PROBLEM_TYPE, Problem, ProblemError
 from veilcount_shared.shuffling.envelope import ENVELOPE_TYPE, MAX_SEALED, Envelope
 from veilcount_shared.wire import JSON_TYPE
 
+from .envelope_figures import EnvelopeFigures
 from .holding import EnvelopeAnswer, Holding
 from .network_limit import NetworkLimit, sender
 from .problems import problem
 
 ENVELOPES_PATH, LIVE_PATH, READY_PATH = "/v1/envelopes", "/health/live", "/health/ready"
+METRICS_PATH = "/metrics"
 MAX_BODY = MAX_SEALED + 64
 BODY_SECONDS = 10.0
 ENDPOINT = "envelopes"
 _JSON = [("content-type", JSON_TYPE), *HEADERS.items(), ("server", NAME)]
+_TEXT = [("content-type", "text/plain; charset=utf-8"), *HEADERS.items(), ("server", NAME)]
 _HELD = b'{"state":"held"}'
 
 
@@ -56,12 +60,17 @@ class EnvelopesEndpoint:
         limit: NetworkLimit,
         faults: FaultLog,
         has_space: Callable[[], bool],
+        *,
+        figures: EnvelopeFigures,
+        exposition: Callable[[], str],
         seconds: Callable[[], float] = time.monotonic,
     ) -> None:
         """Hold envelopes; without room on the disk they have to come back."""
         self._limit = limit
         self._faults = faults
         self._has_space = has_space
+        self._figures = figures
+        self._exposition = exposition
         self._loop: asyncio.AbstractEventLoop | None = None
         self._groups: GroupCommit[EnvelopeRequest, EnvelopeAnswer] = GroupCommit(
             lambda requests: holding.hold([request.envelope for request in requests]),
@@ -76,11 +85,15 @@ class EnvelopesEndpoint:
     async def __rsgi__(self, scope: Any, protocol: Any) -> None:
         if scope.path == ENVELOPES_PATH:
             try:
-                answer = await self._take(scope, protocol)
+                answer = (await self._take(scope, protocol)).value
             except ProblemError as error:
+                self._figures.count(error.problem.kind.name)
                 _respond_problem(protocol, error.problem)
                 return
+            self._figures.count(answer)
             _respond(protocol, answer)
+        elif scope.path == METRICS_PATH:
+            await self._respond_metrics(protocol)
         elif scope.path == LIVE_PATH:
             protocol.response_bytes(200, _JSON, b'{"status":"ok"}')
         elif scope.path == READY_PATH:
@@ -107,6 +120,15 @@ class EnvelopesEndpoint:
                 return await pending
         except (Overloaded, TimeoutError):
             raise ProblemError(problem("unavailable")) from None
+
+    async def _respond_metrics(self, protocol: Any) -> None:
+        try:
+            body = await asyncio.to_thread(self._exposition)
+        except Exception as error:  # noqa: BLE001 - the server goes on
+            self._faults.log("failed", "metrics", error)
+            _respond_problem(protocol, problem("unavailable"))
+        else:
+            protocol.response_bytes(200, _TEXT, body.encode())
 
     def _failed(self, error: Exception) -> EnvelopeAnswer:
         self._faults.log("failed", ENDPOINT, error)
@@ -151,11 +173,11 @@ def _decode(raw: bytes) -> Envelope:
         raise ProblemError(problem("bad-field", str(error))) from None
 
 
-def _respond(protocol: Any, answer: EnvelopeAnswer) -> None:
-    if answer is EnvelopeAnswer.HELD:
+def _respond(protocol: Any, answer: str) -> None:
+    if answer == EnvelopeAnswer.HELD:
         protocol.response_bytes(202, _JSON, _HELD)
     else:
-        _respond_problem(protocol, problem(answer.value))
+        _respond_problem(protocol, problem(answer))
 
 
 def _respond_problem(protocol: Any, refusal: Problem) -> None:

@@ -38,11 +38,13 @@ from .crowd_store import CrowdStore, system_clock
 from .delivery import Delivery
 from .disk import Disk
 from .disk_limit import DiskLimit
+from .envelope_figures import EnvelopeFigures
 from .envelopes_endpoint import EnvelopesEndpoint
 from .hand_over import HandOver
 from .holding import Holding
 from .network_limit import RATE, NetworkLimit
 from .restored_store import check_witness
+from .shuffler_metrics import ShufflerMetrics
 from .store_settings import StoreSettings
 
 ROUND_SECONDS, DEVELOPMENT_SECONDS = 60.0, 0.5
@@ -133,7 +135,21 @@ def _load(settings: ShufflerSettings) -> EnvelopesEndpoint:
     states = CrowdStates(store.crowds, store.disk)
     watch = partial(_watch, holding, states, disk_limit, faults)
     threading.Thread(target=watch, name="veilcount-watch", daemon=True).start()
-    return EnvelopesEndpoint(holding, limit, faults, lambda: disk_limit.has_space)
+    figures = EnvelopeFigures(settings.store, system_clock)
+    threading.Thread(target=_keep_flushing, args=(figures, faults), daemon=True).start()
+    metrics = ShufflerMetrics(settings.stored(), settings.witness, figures, system_clock)
+    endpoint = partial(EnvelopesEndpoint, figures=figures, exposition=metrics.exposition)
+    return endpoint(holding, limit, faults, lambda: disk_limit.has_space)
+
+
+def _keep_flushing(figures: EnvelopeFigures, faults: FaultLog) -> None:
+    """Add this worker's figures to the store's; those of its last second are lost with it."""
+    while True:
+        time.sleep(WATCH_SECONDS)
+        try:
+            figures.flush()
+        except VeilcountError as error:
+            faults.log("figures", ENDPOINT, error)
 
 
 def _log_not_held(faults: FaultLog, error: Exception) -> None:

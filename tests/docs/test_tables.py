@@ -16,8 +16,8 @@ from ..matrix.cells import rows
 
 PAGE = Path(__file__).parents[2] / "docs" / "operating.md"
 TYPE = re.compile(r"^# TYPE (\w+) ", re.MULTILINE)
-#: an issuer's have a table of their own
-METRICS = re.compile(r"^\| (`veilcount_(?!issuer_)[^|]*) \|", re.MULTILINE)
+#: an issuer's and a shuffler's have tables of their own
+METRICS = re.compile(r"^\| (`veilcount_(?!issuer_|shuffler_)[^|]*) \|", re.MULTILINE)
 SETTING = re.compile(r"^\| `(--[\w-]+)` \| `(VEILCOUNT_\w+)` \|", re.MULTILINE)
 
 

@@ -99,6 +99,20 @@ def relay_to(
         yield nginx
 
 
+@contextmanager
+def shuffler_at(folder: Path, port: int, more: Mapping[str, str] | None = None) -> Iterator[Nginx]:
+    """Run the proxy of a shuffler at this port."""
+    nginx = _placed(folder)
+    changes = {
+        "server 127.0.0.1:8440;": f"server {HOST}:{port};",
+        "server_name shuffler.example.net;": "server_name localhost;",
+        "/etc/ssl/shuffler.pem": str(nginx.certificate),
+        "/etc/ssl/shuffler.key": f"{folder}/key.pem",
+    }
+    with _running("shuffler-nginx.conf", nginx, changes | dict(more or {})):
+        yield nginx
+
+
 def _placed(folder: Path) -> Nginx:
     folder.mkdir()
     return Nginx(folder, free_port(), free_port(), certified(folder))

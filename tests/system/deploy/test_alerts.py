@@ -19,6 +19,7 @@ from .alert_states import BACKUP_METRIC, gateway_key, issuer_figures, record_dif
 from .alert_timelines import SLOW, STATES, Scraped
 from .files import DEPLOY, documents
 from .promtool import Sample, fires, is_true, meets, run_promtool
+from .shuffler_states import shuffler_figures
 
 GROUP = documents("alerts.yml")[0]["groups"][0]
 RULES = {rule["alert"]: rule for rule in GROUP["rules"]}
@@ -56,6 +57,7 @@ def eventful(tmp_path_factory: pytest.TempPathFactory) -> list[Sample]:
     return [
         Sample(BACKUP_METRIC, {}, 1.0),
         *issuer_figures(folder, "unavailable"),
+        *shuffler_figures(folder / "shuffler"),
         *(each for scrape in scrapes for each in scrape.samples),
     ]
 
@@ -144,6 +146,7 @@ EARLIER = {
     "IntakeDrop": 'sum(rate(veilcount_verdicts_total{verdict="counted"}[1h]))'
     ' < 0.5 * sum(rate(veilcount_verdicts_total{verdict="counted"}[1h] offset 1w))',
     "IssuerDown": 'up{job="veilcount-issuer"} == 0',
+    "ShufflerDown": 'up{job="veilcount-shuffler"} == 0',
 }
 
 

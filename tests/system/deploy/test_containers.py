@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from veilcount_aggregator.operate.cli import serve
+from veilcount_aggregator.operate.cli import serve, shuffler
 from veilcount_aggregator.store import open_store
+from veilcount_shuffler.network_limit import sender
 
 from ...redis_server import REDIS
 from ..server import free_port, wait_until
@@ -23,6 +24,8 @@ from .redises import Secrets, answers, server_of
 
 (COMPOSE,) = documents("compose.yml")
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+(SHUFFLER_COMPOSE,) = documents("shuffler-compose.yml")
+SHUFFLER: dict[str, Any] = SHUFFLER_COMPOSE["services"]["shuffler"]
 OUR_OWN = {"veilcount"}  # built here, and so without a number
 
 
@@ -95,9 +98,9 @@ def test_the_server_accepts_the_flags_of_the_file(command: list[str]) -> None:
 # -- compose ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", SERVICES)
+@pytest.mark.parametrize("name", [*SERVICES, "shuffler"])
 def test_each_service_may_do_little(name: str) -> None:
-    service = SERVICES[name]
+    service = {**SERVICES, "shuffler": SHUFFLER}[name]
 
     assert int(service["user"]) > 0
     assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"])
@@ -153,3 +156,42 @@ def test_a_store_is_content_with_the_server_of_compose(tmp_path: Path) -> None:
             health = store.health()
 
     assert health.durable == "yes", health
+
+
+# -- compose of a shuffler -------------------------------------------------------------------------
+
+
+def test_a_shuffler_accepts_the_flags_of_the_file() -> None:
+    """On the loopback of the host: only there it takes an address that a proxy names."""
+    assert SHUFFLER["entrypoint"] == ["veilcount", shuffler.command.name]
+    name, *flags = SHUFFLER["command"]
+    understood = shuffler.command.commands[name].make_context(name, flags).params
+    peer = f"{understood['bind'].rpartition(':')[0]}:9"
+
+    assert SHUFFLER["network_mode"] == "host"
+    assert "ports" not in SHUFFLER
+    assert sender(peer, "198.51.100.7") == "198.51.100.7"
+    assert sender("172.17.0.1:9", "198.51.100.7") == "172.17.0.1", "planted: Docker's bridge"
+    assert not understood["dev_only"]
+
+
+def test_nothing_that_a_shuffler_erases_is_left_by_docker() -> None:
+    """No core file, no swap, no file but those of its store; the witness is on another disk."""
+    store, witness, definitions = SHUFFLER["volumes"]
+    folder = SHUFFLER["command"][SHUFFLER["command"].index("--store") + 1]
+
+    assert SHUFFLER["ulimits"] == {"core": 0}
+    assert SHUFFLER["memswap_limit"] == SHUFFLER["mem_limit"]
+    assert store.partition(":")[0] in SHUFFLER_COMPOSE["volumes"]
+    assert Path(folder).parent == Path(store.partition(":")[2])
+    assert witness["target"] == SHUFFLER["environment"]["VEILCOUNT_SHUFFLER_WITNESS"]
+    assert (witness["type"], witness["bind"]) == ("bind", {"create_host_path": False})
+    assert definitions["read_only"]
+
+
+def test_the_health_check_of_a_shuffler_asks_whether_it_takes_envelopes() -> None:
+    (address,) = re.findall(
+        r"http://([\w.:]+)/health/ready", " ".join(SHUFFLER["healthcheck"]["test"])
+    )
+
+    assert address in SHUFFLER["command"]

@@ -18,6 +18,7 @@ import requests
 
 from veilcount_aggregator.operate.cli.main import run
 from veilcount_client.delivery.transport import HttpTransport, Later, Rejected
+from veilcount_shared.shuffling.part import PART_TYPE
 from veilcount_shared.wire import BINARY_TYPE, MAX_BODY
 
 from ..server import HOST, Server, free_port, wait_until
@@ -221,6 +222,30 @@ def test_a_body_that_is_too_long_stops_at_the_proxy_and_no_device_drops_it(
     assert (pushed.status_code, elsewhere.status_code) == (200, 413)
     assert echo.headers[-1]["x-forwarded-proto"] == "https"
     assert "x-forwarded-for" not in echo.headers[-1]
+
+
+LONGEST_PART = 4096 * 600  # reports with tokens
+OF_THE_AGGREGATOR = "Tue, 01 Dec 2026 02:00:00 GMT"
+
+
+@pytest.mark.parametrize("is_planted", [False, True])
+def test_a_shuffler_hands_over_through_the_proxy_and_reads_the_aggregators_clock(
+    echo: RecordingUpstream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_planted: bool
+) -> None:
+    """A whole part passes, which no device's limit would let; without the line the proxy's Date."""
+    monkeypatch.setattr(echo.RequestHandlerClass, "date_time_string", lambda _: OF_THE_AGGREGATOR)
+    without = {"proxy_pass_header Date;": ""} if is_planted else {}
+    with in_front_of(tmp_path / "nginx", echo.server_address[1], more=without) as nginx:
+        headers_sent = REVEALING | {"Authorization": "Bearer x", "Content-Type": PART_TYPE}
+        part = ask(nginx, "POST", "/v1/batches", headers=headers_sent, data=bytes(LONGEST_PART))
+        arrived = echo.headers[-1]
+        longer = ask(nginx, "POST", "/v1/batch-records", data=bytes(2 * LONGEST_PART))
+        clock = ask(nginx, "GET", "/health/live")
+
+    assert (part.status_code, longer.status_code, clock.status_code) == (200, 413, 200)
+    assert arrived["authorization"] == "Bearer x"
+    assert set(arrived) <= PASSED, arrived
+    assert (clock.headers["Date"] == OF_THE_AGGREGATOR) is not is_planted
 
 
 def test_it_writes_no_address_whatever_goes_wrong(tmp_path: Path) -> None:

@@ -25,7 +25,13 @@ from ..test_serving import COUNTED, KNOWN, body, collection, counted, send
 from .files import DEPLOY, PROGRAM, moved, text, unit, variables, words
 
 SERVICE, BACKUP = unit("veilcount.service"), unit("veilcount-backup.service")
-ISSUER = unit("veilcount-issuer.service")
+ISSUER, SHUFFLER = unit("veilcount-issuer.service"), unit("veilcount-shuffler.service")
+WITNESS = Path("/var/lib/veilcount-witness")  # where the unit has another disk mounted
+BATCHED = """
+presence = "hidden"
+batch = {least = 50, grace = 3}
+linkage = "none"
+"""
 MOST_EXPOSED = 2.0  # of ten: what systemd itself calls OK
 AS_ROOT = {"fchown"}  # where a test runs as root, SQLite gives its files to the store's owner
 
@@ -91,6 +97,75 @@ def test_the_issuer_starts_and_ends_as_it_is_written(tmp_path: Path) -> None:
     assert ISSUER["LimitCORE"] == ["0"]
 
 
+@pytest.fixture
+def shuffler_host(tmp_path: Path) -> Path:
+    """The root of a shuffler's host, set up by the commands of both operators."""
+    stats, keys = tmp_path / "stats.db", str(tmp_path / "relay.keys")
+    definitions, store = tmp_path / "batched.toml", tmp_path / "var/lib/veilcount/shuffler"
+    for folder in (store.parent, tmp_path / "var/lib/veilcount-witness/shuffler"):
+        folder.mkdir(parents=True, mode=0o700)
+    definitions.write_text(KNOWN + BATCHED, encoding="utf-8")
+    aggregator = ["--store", f"sqlite:///{stats}"]
+    new = ["--store", str(store), "--collections", str(definitions), "--gateway-keys", keys]
+    for command in (
+        ["init", *aggregator],
+        ["relay-keys", "create", "--from", "2020-01-01", "--out", keys, *aggregator],
+        ["keys", "create", "--role", "shuffler", "--label", "s", "--yes", *aggregator],
+        ["shuffler", "init", *new, "--to", "https://stats.example.org"],
+        ["shuffler", "trust", str(store / "shuffler.pub"), *aggregator],
+    ):
+        assert run(command) == 0, command
+    return tmp_path
+
+
+def shuffler_at(host: Path) -> tuple[list[str], dict[str, str], int]:
+    """Return the unit's command and variables at this host, and a free port in it."""
+    port = free_port()
+    (command,) = SHUFFLER["ExecStart"]
+    command = moved(command, host, port).replace("127.0.0.1:8440", f"{HOST}:{port}")
+    at_host = {name: moved(value, host, 0) for name, value in variables(SHUFFLER).items()}
+    return words(command), at_host, port
+
+
+def test_the_shuffler_starts_and_ends_as_it_is_written(shuffler_host: Path) -> None:
+    """Next to the issuer's service: nothing of its memory comes to a disk, core file or swap."""
+    command, at_host, port = shuffler_at(shuffler_host)
+    with started(command, at_host) as process:
+        wait_until(lambda: listens(port))
+        wait_until(lambda: handles_sigterm(process.pid))
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(float(SHUFFLER["TimeoutStopSec"][0])) == 0
+    witness = Path(variables(SHUFFLER)["VEILCOUNT_SHUFFLER_WITNESS"])
+
+    sandbox = [name for name in ISSUER if name.startswith(("Protect", "Restrict", "System", "IP"))]
+    assert {n: SHUFFLER[n][:1] for n in sandbox} == {n: ISSUER[n][:1] for n in sandbox}
+    assert (SHUFFLER["LimitCORE"], SHUFFLER["MemorySwapMax"]) == (["0"], ["0"])
+    assert witness.parent == WITNESS
+    assert (shuffler_host / "var/lib/veilcount-witness/shuffler/witness.id").exists()
+
+
+def test_a_shuffler_without_the_disk_of_its_witness_is_not_started(shuffler_host: Path) -> None:
+    """By systemd, where nothing is mounted; by the server, where the folder is empty."""
+    for setting in ("RequiresMountsFor", "AssertPathIsMountPoint", "ReadWritePaths"):
+        assert SHUFFLER[setting] == [str(WITNESS)], setting
+    command, at_host, port = shuffler_at(shuffler_host)
+    with started(command, at_host) as process:
+        wait_until(lambda: listens(port))
+        process.send_signal(signal.SIGTERM)
+        process.wait(15)
+    (Path(at_host["VEILCOUNT_SHUFFLER_WITNESS"]) / "witness.id").unlink()
+    with started(command, at_host) as process:
+        assert process.wait(30) == 2
+
+
+def test_no_backup_has_a_shufflers_store() -> None:
+    """Restored, it would hand over twice: the unit of backups names another store."""
+    commands = " ".join([*BACKUP["ExecStart"], *BACKUP["ExecStartPost"]])
+
+    assert "shuffler" not in commands
+    assert "shuffler" not in variables(BACKUP)["VEILCOUNT_STORE"]
+
+
 def test_the_service_starts_serves_and_ends_as_it_is_written(host: Path) -> None:
     """KillMode=mixed: SIGTERM comes to the first process alone. All is answered, in time."""
     port = free_port()
@@ -133,7 +208,9 @@ def test_a_backup_is_made_and_logged_and_old_ones_are_deleted(host: Path) -> Non
     assert float(stamp) >= int(before)
 
 
-@pytest.mark.parametrize("name", ["veilcount.service", "veilcount-backup.service"])
+@pytest.mark.parametrize(
+    "name", ["veilcount.service", "veilcount-backup.service", "veilcount-shuffler.service"]
+)
 def test_a_service_may_do_little(name: str, tmp_path: Path) -> None:
     """By systemd's own count; and each folder it writes to is named."""
     directives = unit(name)
@@ -158,7 +235,7 @@ def test_systemd_understands_every_line(tmp_path: Path) -> None:
     (drop_in / "store.conf").write_text(text("systemd/veilcount-store.conf"))
     verified = analyzed("verify", "--man=no", *(str(tmp_path / name) for name in names))
 
-    services = [f"veilcount{each}.service" for each in ("-backup", "-issuer", "")]
+    services = [f"veilcount{each}.service" for each in ("-backup", "-issuer", "-shuffler", "")]
     assert names == sorted([*services, "veilcount-backup.timer"])
     assert (verified.returncode, verified.stderr) == (0, "")
 
@@ -180,7 +257,7 @@ def test_the_program_is_the_one_that_is_installed() -> None:
     project = tomllib.loads((DEPLOY.parent / "pyproject.toml").read_text())
 
     assert Path(PROGRAM).name in project["project"]["scripts"]
-    for name in ("veilcount.service", "veilcount-backup.service"):
+    for name in ("veilcount.service", "veilcount-backup.service", "veilcount-shuffler.service"):
         assert PROGRAM in text(f"systemd/{name}")
     assert "u veilcount " in text("systemd/veilcount.sysusers")
     assert "d /var/backups/veilcount 0700 veilcount" in text("systemd/veilcount.tmpfiles")
