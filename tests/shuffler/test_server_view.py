@@ -6,6 +6,8 @@ the reports of devices are compared as a multiset. Planted: an order, a name or 
 
 from __future__ import annotations
 
+import hmac
+import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,6 +24,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from veilcount_client.testing import SeededRandomSource
+from veilcount_shared.oblivious_http.key_config import KeyConfig
 from veilcount_shared.shuffling.envelope import Envelope
 from veilcount_shared.shuffling.part import BatchPart
 from veilcount_shared.shuffling.sealed_report import seal_report
@@ -82,9 +85,9 @@ def seeded() -> Iterator[None]:
     """Draw all that a shuffler draws from one seed."""
     stream = Random(SEED)
 
-    def seal(*arguments: object) -> bytes:
+    def seal(config: KeyConfig, crowd_id: bytes, period: int, plain: bytes) -> bytes:
         ephemeral = X25519PrivateKey.from_private_bytes(stream.randbytes(32))
-        return seal_report(*arguments, ephemeral)  # type: ignore[arg-type]
+        return seal_report(config, crowd_id, period, plain, ephemeral)
 
     with ExitStack() as stack:
         stack.enter_context(patch("os.urandom", stream.randbytes))
@@ -217,7 +220,7 @@ def hours_shuffled_apart(hours: Hours) -> AbstractContextManager[object]:
         records = [sealed for file in files for sealed in held_file.read_records(file, size)]
         with buckets[0].open("wb") as bucket:
             for hour, sealed in zip(by_arrival + [DAY] * COVERS, records, strict=True):
-                mac = shuffling_pass.hmac.digest(secret, sealed, "sha256")
+                mac = hmac.digest(secret, sealed, "sha256")
                 bucket.write(bytes([hour]) + mac[1 : shuffling_pass.MAC_BYTES] + sealed)
 
     return patch.object(shuffling_pass, "_distribute", distribute)
@@ -231,9 +234,8 @@ def files_named_by_hour(hours: Hours) -> AbstractContextManager[object]:
 def ids_of_the_hour(hours: Hours) -> AbstractContextManager[object]:
     """Have the id of a batch, which is in every part, begin with a time."""
 
-    real = crowd_states.os
     drawn = SimpleNamespace(
-        **vars(real) | {"urandom": lambda number: min(hours).to_bytes(number, "big")}
+        **vars(os) | {"urandom": lambda number: min(hours).to_bytes(number, "big")}
     )
     return patch.object(crowd_states, "os", drawn)
 

@@ -14,7 +14,11 @@ from pathlib import Path
 import pytest
 
 from veilcount_aggregator.intake.shuffled_batches import batch_intake, record_store
-from veilcount_aggregator.intake.shuffled_batches.batch_checks import BatchOrigin
+from veilcount_aggregator.intake.shuffled_batches.batch_checks import (
+    BatchOrigin,
+    require_numbers,
+    require_time,
+)
 from veilcount_aggregator.intake.shuffled_batches.batch_states import batch_states
 from veilcount_aggregator.records.api_keys import Role
 from veilcount_shared.shuffling.batch_record import RECORD_TYPE, BatchState
@@ -175,7 +179,6 @@ def test_either_the_answer_or_the_record_is_enough(
 
 def without_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have an aggregator that takes no part late, whichever it is."""
-    require_numbers, require_time = batch_intake.require_numbers, batch_intake.require_time
 
     def both(origin: BatchOrigin, head: BatchHead, **named: bool) -> None:
         require_numbers(origin, head, **named)

@@ -11,14 +11,14 @@ UNREADABLE = "unreadable"
 UNFINISHED = "unfinished"
 SECOND_BATCH = "second-batch"
 RECORD_DIFFERS = "record-differs"
-_NAMES = {
+_NAMES: dict[type[Exception], str] = {
     SecondBatch: SECOND_BATCH,
     RecordDiffers: RECORD_DIFFERS,
     BatchTooEarly: "early",
     BatchTooLate: "late",
 }
 #: what is refused, and counted by these names
-REFUSALS = (*_NAMES, WireError)
+REFUSALS: tuple[type[Exception], ...] = (*_NAMES, WireError)
 
 
 def refused_as(error: Exception) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from veilcount_aggregator.intake.shuffled_batches import batch_intake, record_store
+from veilcount_aggregator.intake.shuffled_batches.batch_checks import require_numbers, require_time
 from veilcount_aggregator.service import Aggregator
 from veilcount_serving.findings import Severity
 from veilcount_shared.shuffling.batch_record import BatchRecord, BatchState
@@ -24,7 +25,11 @@ def whole(shuffler: TestShuffler) -> list[BatchPart]:
 def record_of(shuffler: TestShuffler, part: BatchPart, **changed: Any) -> BatchRecord:
     """Return the record of the batch of a part; `changed` is what it states otherwise."""
     head = part.head
-    numbers = {"reports": head.reports, "covers": head.covers, "digest": head.digest} | changed
+    numbers: dict[str, Any] = {
+        "reports": head.reports,
+        "covers": head.covers,
+        "digest": head.digest,
+    } | changed
     record = BatchRecord(BatchState.HANDED_OVER, head.crowd_id, head.period, **numbers)
     signed: BatchRecord = shuffler.sign(record)
     return signed
@@ -156,7 +161,6 @@ def test_planted_a_retry_that_looks_at_the_time_is_refused(
     shuffler: TestShuffler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As it was once: its shuffler recorded a batch as expired that was counted."""
-    require_numbers, require_time = batch_intake.require_numbers, batch_intake.require_time
     parts = whole(shuffler)
     assert [shuffler.send(part).status for part in parts] == [200, 200]
     later(shuffler, 36)
