@@ -14,6 +14,7 @@ from .faults import FAULTS, KILLS, NEED_CLUSTER
 from .load_profiles import HERD, HOSTILE, SHAPES, SOAK, STEADY
 from .plan import GROWTH, OUTAGE, Plan
 from .runner import run
+from .through_shuffler import LEAST, EnvelopeRun, run_through_shuffler
 
 LOCUSTFILE = Path(__file__).with_name("locustfile.py")
 FEWEST_FOR_FAKES = 100
@@ -26,6 +27,8 @@ def main() -> int:
     arguments = _arguments()
     if arguments.against:
         return _against(arguments)
+    if arguments.shuffler:
+        return _through_shuffler(arguments)
     plan = _plan(arguments)
     fault = f", {plan.fault}" if plan.fault else ""
     real = f" and {plan.real} real ones" if plan.real else ""
@@ -38,6 +41,17 @@ def main() -> int:
         outcome = run(plan, Path(folder))
     print(outcome)
     return 1 if outcome.failures else 0
+
+
+def _through_shuffler(arguments: argparse.Namespace) -> int:
+    """Send envelopes to a shuffler, which is killed in between; 1 if anything is wrong."""
+    users = arguments.users or SHAPES[STEADY].users
+    devices = arguments.devices or max(LEAST, arguments.seconds * FAULTED // 2)
+    plan = EnvelopeRun(devices, users, arguments.seconds, arguments.seed, kill=True)
+    with TemporaryDirectory(prefix="veilcount-load-") as folder:
+        wrong = run_through_shuffler(plan, Path(folder))
+    print("\n".join(f"WRONG: {problem}" for problem in wrong) or "as it should be")
+    return 1 if wrong else 0
 
 
 def _against(arguments: argparse.Namespace) -> int:
@@ -93,6 +107,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./dev load", description=__doc__)
     say = parser.add_argument
     say("--against", metavar="URL", help="load this server, with made-up answers that it counts")
+    say("--shuffler", action="store_true", help="load a shuffler, which is killed in between")
     say("--shape", choices=SHAPES, default=STEADY, help="the course of the run (steady)")
     say("--store", choices=ENGINES, default="sqlite", help="sqlite is the default")
     say("--users", type=_some, help="devices that send at once (32; in a herd 200)")

@@ -17,6 +17,7 @@ VeilcountError
   x SecondBatch              another batch where there is one
   x BatchTooEarly            a batch that devices may still add to
   x BatchTooLate             a batch of a period of which none is taken any more
+  x RecordDiffers            a shuffler's record that does not state what has come of its batch
   + ReleaseRefused           a release that cannot be made now
     x PeriodStillOpen        a requested period is still open
     x InsufficientBudget     the period's budget does not pay for it
@@ -161,3 +162,10 @@ class BatchTooEarly(VeilcountError):
 
 class BatchTooLate(VeilcountError):
     """Batches of the period are taken no more."""
+
+
+class RecordDiffers(VeilcountError):
+    """A shuffler signed one thing of a batch and handed over, or signed, another."""
+
+    def __init__(self, batch_key: bytes, period: int, why: str) -> None:
+        super().__init__(f"the record of {batch_key.hex()} in period {period} differs: {why}")

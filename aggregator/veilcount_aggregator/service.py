@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 
 from veilcount_analysis.series.series import Series, utc_day
 from veilcount_serving.errors import Overloaded
 from veilcount_shared import Collection
-from veilcount_shared.errors import WireError
 from veilcount_shared.shuffling.batch_record import BatchRecord
 from veilcount_shared.shuffling.part import BatchPart
 from veilcount_shared.verdict import Verdict
 
 from .errors import (
-    BatchTooEarly,
-    BatchTooLate,
     ClockUntrusted,
-    SecondBatch,
     StoreError,
     StoreUnavailable,
 )
@@ -30,17 +26,24 @@ from .intake.pipeline import IntakeDays, IntakeFailed, IntakePipeline, Outcome
 from .intake.pseudonym_limit import ANY, PseudonymLimit, RequestOrigin, limit_secret_reader
 from .intake.service_counters import ServiceCounters
 from .intake.shuffled_batches.batch_checks import BatchOrigin, find_origin, require_signature
-from .intake.shuffled_batches.batch_counts import BATCH, UNFINISHED, UNREADABLE, refused_as
+from .intake.shuffled_batches.batch_counts import (
+    BATCH,
+    REFUSALS,
+    UNFINISHED,
+    UNREADABLE,
+    refused_as,
+)
 from .intake.shuffled_batches.batch_intake import BatchIntake, TakenPart
 from .intake.shuffled_batches.expiry import close_batches
 from .intake.shuffled_batches.opening import OpenPart
-from .intake.shuffled_batches.record_store import keep_record
+from .intake.shuffled_batches.record_store import keep_record, require_recorded_numbers
 from .intake.store_writer import StoreWriter
 from .queries import Snapshot
 from .records.cache import CatalogCache, CatalogSnapshot
 from .records.counter_admission import require_memory
 from .records.definitions import DefinitionSource, add_definitions, read_source
 from .records.key_uses import KeyUses
+from .records.shuffler_canary_plans import canary_marks
 from .records.shuffler_keys import load_shuffler_keys
 from .releases.curator import Curator
 from .releases.privacy_filter import PrivacyFilter
@@ -192,35 +195,42 @@ class Aggregator:
         now = self.instant()
         origin = self._signed_by_shuffler(part.head.crowd_id, part.head.period, part)
         fingerprint = origin.series.fingerprint
-        try:
-            result = BatchIntake(self.store, open_part).take(part, origin, now)
-        except (SecondBatch, BatchTooEarly, BatchTooLate, WireError) as error:
-            self.service_counters.count(ServiceCounter(BATCH, fingerprint, -1, refused_as(error)))
-            raise
+        with self._counting_refusals(fingerprint):
+            require_recorded_numbers(self.store, origin.series, part.head)
+            marks = canary_marks(self.store, origin.series, origin.period, part.head.crowd_id)
+            intake = BatchIntake(self.store, open_part, self.settings.dev)
+            result = intake.take(part, origin, now, marks)
         unreadable = result.totals.unreadable if result.is_new else 0
         self.service_counters.count(ServiceCounter(BATCH, fingerprint, -1, UNREADABLE), unreadable)
         return result
 
     def take_batch_record(self, record: BatchRecord) -> None:
-        """Keep a shuffler's signed record of what became of a batch."""
+        """Keep a shuffler's signed record of what became of a batch, or refuse it."""
         origin = self._signed_by_shuffler(record.crowd_id, record.period, record)
-        keep_record(self.store, origin.series, record)
+        with self._counting_refusals(origin.series.fingerprint):
+            keep_record(self.store, origin.series, record)
 
     def _signed_by_shuffler(
         self, key: bytes, period: int, document: BatchPart | BatchRecord
     ) -> BatchOrigin:
         """Return what a shuffler's document is of, or refuse one that it did not sign."""
         loaded = self.known()
-        try:
+        with self._counting_refusals(""):
             origin = find_origin(
                 loaded.catalog.series.values(), loaded.gateway_secrets, key, period
             )
             trusted = load_shuffler_keys(self.store)
             require_signature(trusted, origin, document.signed(), document.signature)
-        except WireError as error:
-            self.service_counters.count(ServiceCounter(BATCH, "", -1, refused_as(error)))
-            raise
         return origin
+
+    @contextmanager
+    def _counting_refusals(self, fingerprint: str) -> Iterator[None]:
+        """Count what is refused of a series' batches, by its name."""
+        try:
+            yield
+        except REFUSALS as error:
+            self.service_counters.count(ServiceCounter(BATCH, fingerprint, -1, refused_as(error)))
+            raise
 
     def instant(self) -> datetime:
         """Return the time for a decision that cannot be undone; raise if the clock is in doubt."""

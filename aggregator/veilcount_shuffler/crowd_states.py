@@ -138,6 +138,14 @@ class CrowdStates:
         """Note that the files of a crowd are gone."""
         return self._advance("erased", crowd_id, CrowdState.ENDED, CrowdState.ERASED)
 
+    def handed_over_after_all(self, crowd_id: bytes) -> None:
+        """Correct the end of a crowd: what was called expired had arrived, its answer had not."""
+        outcomes = (BatchState.HANDED_OVER, crowd_id, BatchState.EXPIRED)
+        with self._transaction("correct"):
+            self._db.execute(
+                "update crowd set outcome = ? where crowd_id = ? and outcome = ?", outcomes
+            )
+
     def recorded(self, crowd_id: bytes) -> None:
         """Note that the aggregator has the record."""
         with self._transaction("recorded"):

@@ -10,14 +10,16 @@ from dataclasses import dataclass, replace
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from veilcount_shared.shuffling.batch_record import BatchRecord, BatchState
+from veilcount_shared.shuffling.batch_record import NO_DIGEST, BatchRecord, BatchState
 from veilcount_shared.shuffling.part import PART_REPORTS, BatchHead, BatchPart, part_count
 
 from .aggregator_client import BatchReceiver
 from .crowd_folder import CrowdFolder
 from .crowd_states import CrowdRow, CrowdStates
 from .disk import Disk
-from .errors import AggregatorAway
+from .errors import AggregatorAway, NotTaken
+
+RECORD_DIFFERS = "record-differs"  # the aggregator's problem: it has all parts of the batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +59,24 @@ class Delivery:
         return replace(record, signature=self.key.sign(record.signed()))
 
     def send_record(self, row: CrowdRow) -> None:
-        """Hand over the record of a crowd that has ended."""
+        """Hand over the record of a crowd that has ended.
+
+        One that we call expired may have arrived, where the last answer was lost: the aggregator
+        says so, and gets the record of a batch that was handed over.
+        """
+        try:
+            self._send_record(row)
+        except NotTaken as error:
+            if error.problem != RECORD_DIFFERS or not _may_have_arrived(row):
+                raise
+            self._send_record(replace(row, outcome=BatchState.HANDED_OVER))
+            self.states.handed_over_after_all(row.crowd_id)
+        self.states.recorded(row.crowd_id)
+
+    def _send_record(self, row: CrowdRow) -> None:
         self.disk.step("send record")
         self.aggregator.take_record(self.record(row).encode())
         self.disk.step("record sent")
-        self.states.recorded(row.crowd_id)
 
     def _send(self, part: bytes) -> list[int]:
         self.disk.step("send part")
@@ -89,3 +104,9 @@ def batch_head(row: CrowdRow, size: int) -> BatchHead:
         parts,
         size,
     )
+
+
+def _may_have_arrived(row: CrowdRow) -> bool:
+    """Whether all parts of a crowd that we call expired were sent, the last maybe unanswered."""
+    last = part_count(row.reports + row.covers) - 1
+    return row.outcome is BatchState.EXPIRED and row.digest != NO_DIGEST and row.parts_taken >= last

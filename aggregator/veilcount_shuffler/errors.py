@@ -22,4 +22,4 @@ class NotTaken(ShufflerError):
 
     def __init__(self, status: int, problem: str) -> None:
         super().__init__(f"the aggregator answered {status} {problem}")
-        self.status = status
+        self.status, self.problem = status, problem

@@ -14,6 +14,7 @@ from enum import StrEnum
 from veilcount_shared.shuffling.envelope import Envelope
 
 from .crowd_folder import CrowdFolder
+from .crowd_limit import CrowdFull, CrowdLimit
 from .crowd_states import CrowdState
 from .crowd_store import CrowdStore
 from .errors import ShufflerError
@@ -37,11 +38,12 @@ class Holding:
     def __init__(
         self, store: CrowdStore, report: Callable[[Exception], object] | None = None
     ) -> None:
-        """Open no file yet; `report` learns of a disk that takes nothing."""
+        """Open no file yet; `report` learns of a disk that takes nothing, and of a full crowd."""
         self._store = store
         self._report = report
         self._states = store.states
         self._files: dict[bytes, HeldFile] = {}
+        self._limits: dict[bytes, CrowdLimit] = {}
 
     def hold(self, envelopes: Sequence[Envelope]) -> list[EnvelopeAnswer]:
         """Hold a group; the answers in the order of the envelopes."""
@@ -90,9 +92,11 @@ class Holding:
     def _answer(self, crowd: ServedCrowd, sealed: Sequence[bytes]) -> EnvelopeAnswer:
         try:
             return self._hold(crowd, sealed)
+        except CrowdFull as error:  # nothing was written, and the file stays open
+            self._fail(error)
+            return EnvelopeAnswer.UNAVAILABLE
         except (OSError, ShufflerError) as error:  # a full disk, no witness: none counts
-            if self._report is not None:
-                self._report(error)
+            self._fail(error)
             if file := self._files.pop(crowd.crowd_id, None):
                 file.close()
             return EnvelopeAnswer.UNAVAILABLE
@@ -106,11 +110,19 @@ class Holding:
         with folder.lock(exclusive=False):
             if self._states.state(crowd.crowd_id) is not CrowdState.OPEN:
                 return EnvelopeAnswer.OVER
-            self._file(crowd, folder).append(sealed)
+            file = self._file(crowd, folder)
+            if not self._limits[crowd.crowd_id].takes(len(sealed)):
+                raise CrowdFull
+            file.append(sealed)
         return EnvelopeAnswer.HELD
 
     def _file(self, crowd: ServedCrowd, folder: CrowdFolder) -> HeldFile:
         file = self._files.get(crowd.crowd_id)
         if file is None:
             file = self._files[crowd.crowd_id] = HeldFile(folder.path, crowd.size, self._store.disk)
+            self._limits[crowd.crowd_id] = CrowdLimit(crowd, folder.path)
         return file
+
+    def _fail(self, error: Exception) -> None:
+        if self._report is not None:
+            self._report(error)

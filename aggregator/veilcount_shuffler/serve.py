@@ -32,6 +32,7 @@ from veilcount_serving.worker_processes import (
 from veilcount_shared.errors import VeilcountError
 
 from .aggregator_client import HttpAggregator
+from .crowd_limit import CrowdFull
 from .crowd_states import CrowdState, CrowdStates
 from .crowd_store import CrowdStore, system_clock
 from .delivery import Delivery
@@ -128,7 +129,7 @@ def _load(settings: ShufflerSettings) -> EnvelopesEndpoint:
     configure_logging(sys.stderr)
     faults = FaultLog()
     store = settings.open()
-    holding = Holding(store, lambda error: faults.log("disk", ENDPOINT, error))
+    holding = Holding(store, partial(_log_not_held, faults))
     limit = NetworkLimit(settings.rate, settings.workers, system_clock, time.monotonic)
     disk_limit = DiskLimit(store.crowds)
     states = CrowdStates(store.crowds, store.disk)
@@ -149,6 +150,13 @@ def _keep_flushing(figures: EnvelopeFigures, faults: FaultLog) -> None:
             figures.flush()
         except VeilcountError as error:
             faults.log("figures", ENDPOINT, error)
+
+
+def _log_not_held(faults: FaultLog, error: Exception) -> None:
+    if isinstance(error, CrowdFull):
+        faults.log("crowd full", ENDPOINT, error, reason=str(error))
+    else:
+        faults.log("disk", ENDPOINT, error)
 
 
 def _watch(holding: Holding, states: CrowdStates, limit: DiskLimit, faults: FaultLog) -> None:

@@ -44,11 +44,7 @@ class ServedCrowd:
     closes: datetime
     leaves: datetime
     expires: datetime
-
-    @property
-    def least(self) -> int:
-        """How many reports a batch has at least."""
-        return batch_rules(self.collection).least
+    least: int  # reports of a batch
 
     @property
     def covers(self) -> int:
@@ -60,7 +56,10 @@ class ServedCrowds:
     """The crowds of a store, by name, as of an instant."""
 
     def __init__(self, settings: StoreSettings, development: timedelta | None = None) -> None:
-        """Read nothing yet; in `development` a crowd leaves so long after its first report."""
+        """Read nothing yet; in `development` a crowd leaves so long after its first report.
+
+        Of any size: whoever develops has one device.
+        """
         self._settings = settings
         self._development = development
         self._crowds: dict[bytes, ServedCrowd] = {}
@@ -98,7 +97,7 @@ class ServedCrowds:
             leaves = END
             if secret.exists() and self._development is not None:
                 leaves = datetime.fromtimestamp(secret.stat().st_mtime, UTC) + self._development
-            yield replace(crowd, opens=BEGINNING, closes=END, leaves=leaves, expires=END)
+            yield replace(crowd, opens=BEGINNING, closes=END, leaves=leaves, expires=END, least=1)
 
 
 def crowds_of(settings: StoreSettings) -> Iterator[ServedCrowd]:
@@ -136,4 +135,5 @@ def serve_crowd(collection: Collection, period: int, key: LoadedKey) -> ServedCr
         closes,
         hand_over_at(collection, period),
         closes + KEPT_FOR_AGGREGATOR,
+        batch_rules(collection).least,
     )

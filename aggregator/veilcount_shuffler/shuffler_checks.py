@@ -21,6 +21,7 @@ from .hand_over import MOST_APART
 from .promise_check import check_promises
 from .serve import ShufflerSettings
 from .served_crowds import crowds_of
+from .status import full_crowds
 from .witness import Witness
 
 TARGET = "shuffler"
@@ -64,17 +65,31 @@ def _keys(subject: ShufflerSubject) -> Iterator[CheckResult]:
         yield wrong("no gateway key serves", fix)
 
 
-@or_ok("the store is its owner's alone")
+@or_ok("store and witness are their owner's alone")
 def _permissions(subject: ShufflerSubject) -> Iterator[CheckResult]:
-    store = subject.settings.store
-    if store.stat().st_mode & _OTHERS or store.stat().st_uid != os.geteuid():
-        yield wrong(f"others may enter {store}", f"chmod 700 {store}, owned by who serves")
+    settings = subject.settings
+    for folder in filter(None, (settings.store, settings.witness)):
+        if not folder.is_dir():
+            continue  # a witness that is not there is the next check's
+        if folder.stat().st_mode & _OTHERS or folder.stat().st_uid != os.geteuid():
+            yield wrong(f"others may enter {folder}", f"chmod 700 {folder}, owned by who serves")
 
 
 @or_ok("there is room on the disk")
 def _space(subject: ShufflerSubject) -> Iterator[CheckResult]:
     if not DiskLimit(subject.settings.stored().crowds).has_space:
         yield wrong("the disk is too full: envelopes are answered 503", "make room")
+
+
+@or_ok("no crowd is full")
+def _full(subject: ShufflerSubject) -> Iterator[CheckResult]:
+    stored = subject.settings.stored()
+    with closing(CrowdStates(stored.crowds, Disk())) as states:
+        full = full_crowds(stored, states)
+    for crowd in full:
+        name = f"{crowd.collection.name}, period {crowd.period}"
+        fix = "ask for a definition with a `cohort`, so that fewer devices answer in a period"
+        yield wrong(f"{name}: full, its further envelopes are answered 503", fix)
 
 
 def _witness(subject: ShufflerSubject) -> Iterator[CheckResult]:
@@ -128,6 +143,7 @@ _CHECKS: dict[str, Check[ShufflerSubject]] = {
     "gateway keys": _keys,
     "permissions": _permissions,
     "disk": _space,
+    "crowds": _full,
     "witness": _witness,
     "hand-over": _due,
     "aggregator": _aggregator,

@@ -226,7 +226,7 @@ class ConsentDecisions(NoDecisions):
         with self.worker.storing:
             self.worker.discard(key, ALL_SERIES)
             if not self.worker.uploader.persons:
-                self.worker.uploader.replies.forget()
+                self.worker.uploader.forget_replies()
             self.worker.state.forget(key)
 
     # -- starting ------------------------------------------------------------------------------

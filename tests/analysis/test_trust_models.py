@@ -14,6 +14,7 @@ from veilcount_analysis.kinds.registry import NUMBER_KINDS, kind_of
 from veilcount_analysis.mechanisms import handler_of, share_handler_of
 from veilcount_analysis.planning.solvers import fewest_devices, least_epsilon
 from veilcount_analysis.privacy.amplification import amplified, keeps_epsilon
+from veilcount_analysis.privacy.shuffled import shuffled_error
 from veilcount_analysis.privacy.trust_models import (
     Quantity,
     TrustComparison,
@@ -22,7 +23,7 @@ from veilcount_analysis.privacy.trust_models import (
     scaling,
 )
 from veilcount_analysis.releases.zcdp import largest_rho
-from veilcount_shared import Collection, select_mechanism
+from veilcount_shared import Collection, parse_collections, select_mechanism
 from veilcount_shared.collection import Measure
 from veilcount_shared.domain import Number
 from veilcount_shared.mechanisms import (
@@ -134,7 +135,7 @@ def test_all_rows_share_adjacency_unit_and_one_contribution(shown: TrustComparis
     errors = [line.cohort.rmse for line in shown.lines]
 
     assert (shown.adjacency, shown.unit, shown.contributions) == ("substitute", "month", 1)
-    assert [line.row for line in shown.lines] == list(TrustModelRow)
+    assert [line.row for line in shown.lines] == list(TrustModelRow)[:5]
     assert errors[0] == errors[1] > errors[2] > errors[3]  # trust buys accuracy
     assert errors[3] < errors[4] < errors[0]  # of one release
 
@@ -321,3 +322,70 @@ def test_these_periods_and_numbers_have_no_running_total(changes: dict[str, str 
     collection = make_collection(**{"from": "2026-01-01", "until": "2027-01-01"} | changes)
 
     assert contrasted(collection, 1000).over_time is None
+
+
+# -- shuffled collections, as they are run ---------------------------------------------------------
+
+SHUFFLED = """
+app = "acme"
+[theme]
+question = "Which theme is active?"
+values = ["light", "dark", "system"]
+model = "shuffled"
+epsilon = 4
+unit = "month"
+batch = {epsilon = 1, delta = 1e-6, covers = 142}
+from = 2026-12-01
+until = 2027-12-01
+"""
+
+
+def test_a_shuffled_collection_has_its_run_batches_next_to_both_models() -> None:
+    """At n = 1,000, in percent: .77 shuffled, 4.35 local at epsilon 1, .28 by Laplace."""
+    (collection,) = parse_collections(SHUFFLED, lambda _: ()).values()
+    compared = contrasted(collection, 1_000)
+    alone, honest, local, central = (
+        compared.line(row)
+        for row in (
+            TrustModelRow.RUN_COVERS,
+            TrustModelRow.RUN_HONEST,
+            TrustModelRow.LOCAL,
+            TrustModelRow.CENTRAL,
+        )
+    )
+    errors = [round(line.cohort.rmse, 4) for line in (alone, honest, local, central)]
+
+    assert errors == [0.0077, 0.0077, 0.0435, 0.0028]
+    assert [alone.device, local.device, local.epsilon, central.epsilon] == [4, 1, 1, 1]
+    assert honest.epsilon < alone.epsilon <= 1
+    assert alone.cohort.rmse == shuffled_error(collection.randomizer, 1_000, 142)
+    assert "against shuffler and server together" in alone.guarantee
+    assert honest.guarantee.startswith("never a promise")
+
+
+def test_fewer_honest_reports_are_supposed_where_a_definition_says_so() -> None:
+    text = SHUFFLED.replace("covers = 142", "covers = 142, honest = 300")
+    all_honest, some = (
+        contrasted(collection, 1_000).line(TrustModelRow.RUN_HONEST)
+        for file in (SHUFFLED, text)
+        for collection in parse_collections(file, lambda _: ()).values()
+    )
+
+    assert "if 300 of the 1,000 reports are honest" in some.guarantee
+    assert all_honest.epsilon < some.epsilon < 1
+
+
+def test_the_devices_of_a_run_batch_reach_the_error_and_one_less_does_not() -> None:
+    (collection,) = parse_collections(SHUFFLED, lambda _: ()).values()
+    mechanism, compared = collection.randomizer, contrasted(collection, 1_000)
+    line, central = compared.line(TrustModelRow.RUN_COVERS), compared.line(TrustModelRow.CENTRAL)
+    n, goal = line.devices_as_central, central.cohort.rmse
+
+    assert shuffled_error(mechanism, n, 142) <= goal < shuffled_error(mechanism, n - 1, 142)
+    assert shuffled_error(mechanism, n, 0) < 0.97 * goal, "planted: covers are left out"
+
+
+def test_a_local_collection_has_no_run_batches() -> None:
+    rows = {line.row for line in contrasted(make_collection(), 1_000).lines}
+
+    assert not rows & {TrustModelRow.RUN_COVERS, TrustModelRow.RUN_HONEST}

@@ -35,6 +35,7 @@ UNRUN: dict[str, list[str]] = {
         "nothing is lost on this page",
         "no host of this page is gone",
     ],
+    "docs/shuffler.md": ["it waits until the period is over; test_shuffler_canaries.py runs it"],
     "loadtests/README.md": ["it needs the keys of a server; test_load_any_server.py runs it"],
 }
 

@@ -6,12 +6,15 @@ response with rational probabilities. Nothing of the product's accounting is use
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import pairwise, permutations, product
 from math import factorial
 
 import pytest
+
+from veilcount_analysis.audit import small_batches
+from veilcount_analysis.audit.small_batches import view_distribution
 
 View = tuple[int, ...]
 Distribution = dict[View, Fraction]
@@ -36,11 +39,9 @@ def views(k: int, x: int, covers: int, others: View = (), copies: int = 1) -> Di
     return chances
 
 
-def delta(one: Mapping[View, Fraction], other: Mapping[View, Fraction]) -> Fraction:
+def delta(one: small_batches.ChanceOfView, other: small_batches.ChanceOfView) -> Fraction:
     """Return the least delta at which the two are (log 2, delta)-indistinguishable."""
-    return sum(
-        (max(one[view] - BATCH * other.get(view, 0), Fraction(0)) for view in one), Fraction(0)
-    )
+    return small_batches.delta(one, other, BATCH)
 
 
 def two_counts(k: int, covers: int) -> Fraction:
@@ -59,6 +60,20 @@ def two_counts(k: int, covers: int) -> Fraction:
 def test_a_view_is_worth_its_two_counts(k: int, covers: int) -> None:
     for x, y in permutations(range(k), 2):
         assert delta(views(k, x, covers), views(k, y, covers)) == two_counts(k, covers)
+
+
+@pytest.mark.parametrize("covers", [0, 1, 2, 3])
+def test_a_random_order_reveals_the_multiset_alone(covers: int) -> None:
+    """What the audit enumerates, against sequences. Planted: an order that is kept."""
+    cover = dict.fromkeys(range(3), Fraction(1, 3))
+    reports = [dict(enumerate(response(3, x))) for x in (0, 1)]
+    mixed, kept = (
+        delta(*(view_distribution([own, *([cover] * covers)], mixed=mixed) for own in reports))
+        for mixed in (True, False)
+    )
+
+    assert mixed == delta(views(3, 0, covers), views(3, 1, covers))
+    assert (kept > mixed) == (covers > 0)
 
 
 @pytest.mark.parametrize("others", [(0,), (1, 1), (0, 2)])
@@ -115,19 +130,8 @@ def by_message() -> Distribution:
 
 def batch_delta(cover: Callable[[], Distribution], covers: int) -> Fraction:
     """Return delta of one report among covers of a distribution, over unordered batches."""
-
-    def unordered(x: int) -> Distribution:
-        chances: Distribution = {}
-        draws: Sequence[Distribution] = [part_response(x), *([cover()] * covers)]
-        for content in product(*draws):
-            weight = Fraction(1)
-            for message, draw in zip(content, draws, strict=True):
-                weight *= draw[message]
-            view = tuple(number for message in sorted(content) for number in message)
-            chances[view] = chances.get(view, Fraction(0)) + weight
-        return chances
-
-    return delta(unordered(0), unordered(1))
+    covered = [cover()] * covers
+    return delta(*(view_distribution([part_response(x), *covered]) for x in (0, 1)))
 
 
 def test_what_is_drawn_first_cancels() -> None:

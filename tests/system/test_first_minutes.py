@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -71,8 +72,8 @@ class FirstMinutes:
         wait_until(lambda: bool(lines()))
         return lines()[-1]
 
-    def page(self, path: str) -> str:
-        """Return a page, by the link that was printed; it opens once."""
+    def page(self, path: str, words: str = "") -> str:
+        """Return a page once it has these words, by the link that was printed; it opens once."""
         link = re.search(r"http\S+/enter#\S+", "\n".join(self.printed))
         assert link is not None
         address, secret = link[0].split("#")
@@ -82,7 +83,9 @@ class FirstMinutes:
             assert token is not None
             form = {"form_token": token[1], "link": secret}
             browser.post(address, data=form, timeout=30).raise_for_status()
-            return browser.get(f"{self.url}{path}", timeout=30).text
+            shown = f"{self.url}{path}"
+            wait_until(lambda: words in browser.get(shown, timeout=30).text)
+            return browser.get(shown, timeout=30).text
 
     def stop(self) -> int:
         assert self.process is not None
@@ -136,3 +139,48 @@ def test_the_first_five_minutes(minutes: FirstMinutes) -> None:
     assert requests.get(f"{minutes.url}/live", timeout=30, allow_redirects=False).status_code == 303
     assert minutes.stop() == 0
     assert list((minutes.folder / "temporary").iterdir()) == []
+
+
+SHUFFLED = """
+app = "acme-editor"
+
+[theme]
+question = "Which theme is active?"
+values = ["light", "dark", "system"]
+model = "shuffled"
+epsilon = 4
+unit = "month"
+batch = {{epsilon = 1, delta = 1e-6, least = 1000, covers = 142}}
+from = {first}
+until = {last}
+"""
+
+
+def test_a_shuffler_next_to_it_hands_over_what_one_device_sends(minutes: FirstMinutes) -> None:
+    first = datetime.now(UTC).date().replace(day=1)
+    dates = {"first": first, "last": (first + timedelta(days=62)).replace(day=1)}
+    (minutes.folder / "collections.toml").write_text(SHUFFLED.format(**dates), encoding="utf-8")
+    port = free_port() - 1
+    minutes.url = f"http://{HOST}:{port}"
+    minutes.run("veilcount", "dev", "--shuffler", "--bind", f"{HOST}:{port}")
+    minutes.await_line("live view")
+    route = minutes.await_line("Client(..., ").strip().removeprefix("Client(..., ")
+    app = APP.replace("development=True", f"development=True, {route.removesuffix(')')}")
+    wait_until(lambda: _answers(port + 1))
+    script = app.replace(ADDRESS, minutes.url)
+    assert script != app != APP
+    subprocess.run(
+        [sys.executable, "-c", script], cwd=minutes.folder, env=minutes.environ, check=True
+    )
+
+    assert "handed over: 1 reports" in minutes.page("/collections/theme", "handed over")
+    assert minutes.stop() == 0
+    assert list((minutes.folder / "temporary").iterdir()) == []
+    assert not _answers(port + 1)
+
+
+def _answers(port: int) -> bool:
+    try:
+        return requests.get(f"http://{HOST}:{port}/health/live", timeout=5).ok
+    except requests.ConnectionError:
+        return False

@@ -7,10 +7,11 @@ estimated. Nothing stands in for either server; their HTTP is a call, so that on
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,7 +45,7 @@ from ..shuffler.parties import HandClock, held, seal
 
 OVER, AFTER_GRACE = datetime(2026, 12, 2, 1, tzinfo=UTC), datetime(2026, 12, 5, 3, tzinfo=UTC)
 ANSWERS = ["light"] * 200 + ["dark"] * 70 + [None] * 30  # of the last nothing was recorded
-ESTIMATE = "/v1/collections/theme/estimate?from=2026-12-01&to=2026-12-01"
+ESTIMATE = "/v1/collections/{}/estimate?from=2026-12-01&to=2026-12-01"
 
 
 class CalledAggregator:
@@ -70,48 +71,57 @@ class CalledAggregator:
 
 
 @contextmanager
-def opened(deployed: Deployment, folder: Path, clock: HandClock) -> Iterator[CrowdStore]:
-    """A shuffler with the aggregator's definitions and keys, and its trust."""
+def opened(
+    deployed: Deployment, folder: Path, clock: HandClock, names: Sequence[str]
+) -> Iterator[CrowdStore]:
+    """A shuffler with some of the aggregator's definitions and its keys, and its trust."""
     stored, now = deployed.aggregator.store, deployed.clocks.now
     create_gateway_key(stored, now, datetime(2026, 11, 1, tzinfo=UTC).date())
     settings = StoreSettings(folder, Disk())
     settings.make("http://127.0.0.1:1", "", "Example")
     keys = decode_key_file(key_file(load_gateway_keys(stored)))
     settings.set_keys(keys, now.date())
-    settings.add_collections([deployed.series("theme").collection], now.date())
+    settings.add_collections([deployed.series(name).collection for name in names], now.date())
     trust_shuffler(stored, (folder / PUBLIC_FILE).read_bytes(), ANY, now)
     with closing(CrowdStates(settings.crowds, Disk())) as states:
         served = ServedCrowds(settings)
         yield CrowdStore(settings.crowds, served, states, Witness(None, Disk()), Disk(), clock)
 
 
-def sealed_answers(store: CrowdStore, settings: StoreSettings) -> list[Envelope]:
+def sealed_answers(settings: StoreSettings, name: str, answers: Sequence[object]) -> list[Envelope]:
     """Return what devices send of the first day."""
-    crowd = next(crowd for crowd in crowds_of(settings) if crowd.period == 0)
+    crowd = next(
+        crowd
+        for crowd in crowds_of(settings)
+        if crowd.period == 0 and crowd.collection.name == name
+    )
     randomness = SeededRandomSource(1)
-    return [seal(crowd, message) for message in randomized(crowd.collection, randomness)]
+    return [seal(crowd, randomized(crowd.collection, answer, randomness)) for answer in answers]
 
 
-def randomized(theme: Collection, randomness: SeededRandomSource) -> Sequence[int]:
-    return [
-        theme.randomize_absent(randomness)
-        if answer is None
-        else theme.randomize(answer, randomness)
-        for answer in ANSWERS
-    ]
+def randomized(collection: Collection, answer: Any, randomness: SeededRandomSource) -> int:
+    if answer is None:
+        return collection.randomize_absent(randomness)
+    return collection.randomize(answer, randomness)
 
 
-@pytest.fixture
-def handed_over(tmp_path: Path) -> Iterator[Deployment]:
-    """A deployment whose batch of the first day has come."""
-    with deployment(tmp_path, FILE, now=OVER) as deployed:
+@contextmanager
+def batches(
+    tmp_path: Path, file: str, answers: Mapping[str, Sequence[object]]
+) -> Iterator[Deployment]:
+    """A deployment whose batches of the first day have come."""
+    with deployment(tmp_path, file, now=OVER) as deployed:
         clock, folder = HandClock(OVER), tmp_path / "shuffler"
-        with opened(deployed, folder, clock) as store:
+        with opened(deployed, folder, clock, list(answers)) as store:
             settings = StoreSettings(folder, Disk())
-            envelopes = sealed_answers(store, settings)
+            envelopes = [
+                envelope
+                for name, values in answers.items()
+                for envelope in sealed_answers(settings, name, values)
+            ]
             with closing(Holding(store)) as worker:
                 taken = held(worker.hold(envelopes + envelopes[:9]), envelopes + envelopes[:9])
-            assert len(taken) == len(ANSWERS), "a retry is the same envelope"
+            assert len(taken) == len(envelopes), "a retry is the same envelope"
             clock.now = deployed.clocks.now = AFTER_GRACE
             delivery = Delivery(
                 CalledAggregator(deployed), store.states, settings.signing_key, Disk()
@@ -123,13 +133,25 @@ def handed_over(tmp_path: Path) -> Iterator[Deployment]:
         yield deployed
 
 
+@pytest.fixture
+def handed_over(tmp_path: Path) -> Iterator[Deployment]:
+    with batches(tmp_path, FILE, {"theme": ANSWERS}) as deployed:
+        yield deployed
+
+
 def shares(deployed: Deployment) -> tuple[int, dict[str, tuple[float, float, float]]]:
-    reply = deployed.ask("GET", ESTIMATE, key=deployed.key(Role.ANALYST))
-    assert reply.status == 200, reply.body
-    (result,) = reply.json["series"][0]["ranges"]
+    result, _ = figures_of(deployed, "theme")
     return result["n"], {
         row["of"]: (row["figure"], row["low"], row["high"]) for row in result["figures"]
     }
+
+
+def figures_of(deployed: Deployment, name: str, query: str = "") -> tuple[Any, list[str]]:
+    """Return the figures of the first day, and the notes on them."""
+    reply = deployed.ask("GET", ESTIMATE.format(name) + query, key=deployed.key(Role.ANALYST))
+    assert reply.status == 200, reply.body
+    (series,) = reply.json["series"]
+    return series["ranges"][0], series["notes"]
 
 
 def test_what_devices_seal_becomes_figures_of_the_persons_alone(handed_over: Deployment) -> None:

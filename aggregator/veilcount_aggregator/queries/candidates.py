@@ -90,7 +90,9 @@ class StoredSearches:
         """Count a test of each candidate, and return those found: what is shown was paid for."""
         tested = self._count(candidates.hashes ^ _hash_of(about), PRICES)
         alpha, named = chance(tested), candidates.texts
-        chosen = found_places(self.series.collection, whole.counters, candidates, alpha)
+        chosen = found_places(
+            self.series.collection, whole.counters, candidates, alpha, whole.covers
+        )
         texts = tuple(named[index] for index in chosen.tolist())
         self._remember(texts)
         places, few = candidates.places[chosen], named[:MAX_MISSING]
@@ -103,7 +105,9 @@ class StoredSearches:
         hashes = np.array([_hash_of((*about, *dictionary))])
         tested = self._count(hashes, DISCOVERIES)
         expected = chance(tested, DISCOVERIES)
-        strings = discovered(self.series.collection, whole.counters, dictionary, expected)
+        strings = discovered(
+            self.series.collection, whole.counters, dictionary, expected, whole.covers
+        )
         self._remember(strings.texts)
         return CandidateSearch(
             strings.texts, strings.places, 0, round(tested), expected, discovers=True

@@ -131,7 +131,7 @@ class SideData:
 
     def estimate(self, name: str, places: Counts | None) -> ShareEstimates | MeanEstimate:
         """Return its estimate as side `name`, of some values."""
-        refuse_covers(self.kind, self.query, self.tally)
+        refuse_covers(self.query, self.tally)
         estimate = self.comparison(name).estimate
         return estimate(self.tally, self.query, self.contributions, places)
 

@@ -34,6 +34,8 @@ MODELS = {
     Model.SAME_GUARANTEE: "Shuffled, the same guarantee",
     Model.CENTRAL: "Central, a trusted curator",
     Model.CENTRAL_GAUSSIAN: "Central, Gaussian noise",
+    Model.RUN_COVERS: "Shuffled, run: covers alone",
+    Model.RUN_HONEST: "Shuffled, run: if reports are honest",
 }
 WAYS = (
     "Model",
@@ -60,6 +62,11 @@ TRUST = {
     Model.CENTRAL_GAUSSIAN: "The same trust. Of one release the error is larger; it is smaller"
     " where many releases share a period's budget, because the noise grows with the root of their"
     " number. The definition states a delta.",
+    Model.RUN_COVERS: "This is how the collection is run. The error has the covers' part in it. Of"
+    " the shuffler it takes that it keeps its word; of other devices nothing. If it does not, the"
+    " epsilon of the report is left.",
+    Model.RUN_HONEST: "The same batch and error. The smaller epsilon takes that every other device"
+    " is honest, which the server could feign: it stands in no receipt and no notice.",
 }
 
 

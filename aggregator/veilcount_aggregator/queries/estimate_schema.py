@@ -55,6 +55,9 @@ class RangeResult(Struct, rename={"first": "from", "last": "to"}):
     contributions: Annotated[
         Count, Meta(description="largest number of reports of one person in n")
     ]
+    covers: Annotated[
+        Count, Meta(description="cover reports of a shuffler, which are subtracted: not in n")
+    ]
     verdicts: Annotated[Counts, Meta(description="rejected reports by verdict, all segments")]
     figures: tuple[Figure, ...]
     leader: Annotated[

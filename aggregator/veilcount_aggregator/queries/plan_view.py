@@ -19,6 +19,8 @@ from veilcount_analysis.text.number_format import (
 from veilcount_analysis.text.view_parts import Part, Table
 from veilcount_shared.periods import Unit
 
+from .batch_view import batch_tables, batch_terms
+
 PROTECTED_BY = {
     TrustedParty.LOCAL: "",
     TrustedParty.SHUFFLED: " behind an independent shuffler",
@@ -36,6 +38,7 @@ class PlanView:
     figures: tuple[tuple[str, str, str, bool], ...]  # each with a note, and whether it was computed
     epsilons: tuple[tuple[str, str, str], ...]
     terms: tuple[tuple[str, str], ...]
+    batch: tuple[Table, ...]  # of a shuffled question: mechanisms, and who is lost by the grace
     toml: str
 
     @classmethod
@@ -47,6 +50,7 @@ class PlanView:
             figures=_figures(planned),
             epsilons=_epsilons(planned),
             terms=tuple(_terms(planned)),
+            batch=batch_tables(planned.batch, planned.quantity) if planned.batch else (),
             toml=planned.toml,
         )
 
@@ -61,6 +65,7 @@ class PlanView:
         rows += [(f"Epsilon, {unit}", epsilon, "", of) for unit, epsilon, of in self.epsilons]
         yield Table("", ("", "Figure", "", ""), rows)
         yield from (f"{term}: {text}" for term, text in self.terms)
+        yield from self.batch
 
 
 def _headline(planned: PlanResult) -> str:
@@ -73,8 +78,9 @@ def _headline(planned: PlanResult) -> str:
         share, tested = number_format.share(planned.detectable or 1), f"{planned.candidates:,}"
         sentence = f"a string that {share} of them have is found half of the time"
         sentence += f", among {tested} candidates"
+    own = f" {decimal(planned.device)} a report," if planned.batch and planned.device else ""
     return (
-        f"With {planned.devices:,} people and epsilon"
+        f"With {planned.devices:,} people and epsilon{own}"
         f" {decimal(planned.epsilon)}{per}{PROTECTED_BY[planned.trust]}, {sentence}."
     )
 
@@ -111,7 +117,10 @@ def _whose(planned: PlanResult) -> str:
     if planned.trust is TrustedParty.LOCAL:
         return "of one answer, against anyone who receives it"
     device = decimal(planned.device or Fraction(0))
-    return f"of one answer after shuffling, at delta {decimal(planned.delta)}; before it, {device}"
+    return (
+        f"of one batch against the server alone, at delta {decimal(planned.delta)}; of the report,"
+        f" {device}"
+    )
 
 
 def _epsilons(planned: PlanResult) -> tuple[tuple[str, str, str], ...]:
@@ -148,7 +157,9 @@ def _terms(planned: PlanResult) -> list[tuple[str, str]]:
         terms.append(
             ("Variance", f"{sentence_case(least)}, among all randomizers of this epsilon.")
         )
-    if composed := _composed(planned):
+    if planned.batch is not None:
+        terms += batch_terms(planned.batch, planned.unit, planned.delta)
+    elif composed := _composed(planned):
         terms.append(("Composition", composed))
     if planned.over_time:
         terms.append(("Over time", _over_time(planned)))

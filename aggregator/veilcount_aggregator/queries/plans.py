@@ -9,10 +9,17 @@ from typing import Annotated
 
 from veilcount_analysis import planning
 from veilcount_analysis.errors import QueryError
-from veilcount_analysis.planning import PlanResult, QuestionShape, TrustedParty
-from veilcount_analysis.planning.solvers import MAX_TESTED, MOST, MOST_ARMS, YES_OR_NO
+from veilcount_analysis.planning import BatchTerms, PlanResult, QuestionShape, TrustedParty
+from veilcount_analysis.planning.solvers import (
+    MAX_TESTED,
+    MOST,
+    MOST_ARMS,
+    REPORT_EPSILON,
+    YES_OR_NO,
+)
 from veilcount_analysis.query_params import Delta, Level, QueryParams, parameter, parse_range
 from veilcount_shared.collection import Measure
+from veilcount_shared.collection.batches import MAX_GRACE
 from veilcount_shared.domain import MAX_FEATURES, MIN_FEATURES
 from veilcount_shared.epsilon import EPSILON_MAX
 from veilcount_shared.errors import EpsilonError
@@ -23,7 +30,7 @@ from veilcount_shared.periods import Unit
 Epsilon = Annotated[
     Fraction | None,
     parameter(
-        "Epsilon of one answer, at most 6 decimals.",
+        "Epsilon of one answer, at most 6 decimals; shuffled, against the server alone.",
         gt=0,
         fix=f"give a number above 0 and at most {EPSILON_MAX}",
         metavar="EPS",
@@ -118,6 +125,30 @@ class PlanQuery(QueryParams):
         ),
     ] = Fraction(1, 100)
     start: Annotated[date | None, parameter("The first UTC day, today by default.")] = None
+    report_epsilon: Annotated[
+        Fraction,
+        parameter(
+            "Shuffled: epsilon of one report, against shuffler and server together.",
+            name="report",
+            gt=0,
+            le=float(REPORT_EPSILON),
+            fix=f"give a number above 0 and at most {REPORT_EPSILON}",
+            metavar="EPS",
+        ),
+    ] = REPORT_EPSILON
+    public: Annotated[
+        bool,
+        parameter("Shuffled, of values: presence is public, so absence is not a value more."),
+    ] = False
+    grace: Annotated[
+        int | None,
+        parameter(
+            "Shuffled: the days that a batch waits for devices; by default as the unit asks.",
+            ge=1,
+            le=MAX_GRACE,
+            metavar="DAYS",
+        ),
+    ] = None
 
     def question(self, today: date) -> QuestionShape:
         """Return the question that is planned."""
@@ -126,6 +157,9 @@ class PlanQuery(QueryParams):
         return QuestionShape(
             start=self.start or today,
             values=YES_OR_NO if yes_or_no else self.values,
+            batch=BatchTerms(
+                report_epsilon=self.report_epsilon, grace=self.grace, public=self.public
+            ),
             **{name: getattr(self, name) for name in _QUESTION},
         )
 

@@ -109,8 +109,14 @@ class Uploader:
 
     def replies_on(self, collection: Collection) -> Replies:
         """Return what keeps the replies on a collection: of the aggregator, or of the shuffler."""
-        by_shuffler = collection.batch is not None and self.shuffler is not None
-        return self.shuffler.replies if by_shuffler and self.shuffler else self.replies
+        in_batches = self.shuffler if collection.batch is not None else None
+        return in_batches.replies if in_batches else self.replies
+
+    def forget_replies(self) -> None:
+        """Forget what aggregator and shuffler last replied, and when."""
+        self.replies.forget()
+        if self.shuffler:
+            self.shuffler.replies.forget()
 
     def waiting(self) -> int:
         """Return how many reports may leave now."""

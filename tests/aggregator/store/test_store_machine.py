@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import invariant, rule, run_state_machine_as_test
 
-from veilcount_aggregator.errors import StoreReadOnly
-from veilcount_aggregator.store import Record, ServiceCounter, Store, open_store
-from veilcount_aggregator.store.memory.store import MemoryStore
+from veilcount_aggregator.store import BatchChange, Record, ServiceCounter
+from veilcount_aggregator.store.sql.store import SqlStore
 from veilcount_analysis.series.series import Series
 from veilcount_shared.verdict import Verdict
 
@@ -35,6 +33,8 @@ from .series_fixtures import (
     row,
     series,
 )
+from .shuffled_batch_machine import BatchMachine
+from .store_machine import StoreMachine
 
 PERIODS = 4
 BUSY = series("three", "per_day = 9", unit="event")
@@ -59,15 +59,7 @@ def report_groups(draw: st.DrawFn) -> tuple[Series, list[SlotReport], int]:
     return which, draw(st.lists(report, max_size=12)), draw(st.sampled_from([0, 1, 3, 100]))
 
 
-class Machine(RuleBasedStateMachine):
-    empty: Empty
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.url = self.empty()
-        self.store = open_store(self.url, make=True)
-        self.model = MemoryStore()
-
+class Machine(BatchMachine):
     @rule(
         group=st.lists(report_groups(), min_size=1, max_size=4),
         noted=st.integers(0, 2),
@@ -76,25 +68,25 @@ class Machine(RuleBasedStateMachine):
         """A group of several requests is judged as one after the other."""
         columns = [report_columns(*each) for each in group]
         note = ServiceCounter("request", "", -1, "200")
-        self._agree(lambda store: list(map(decode_verdicts, store.commit(columns, {note: noted}))))
+        self.agree(lambda store: list(map(decode_verdicts, store.commit(columns, {note: noted}))))
 
     @rule(which=st.sampled_from(KINDS), first=st.integers(0, PERIODS - 1), who=ROWS)
     def close_row(self, which: Series, first: int, who: bytes) -> None:
         epochs = sorted({which.epoch(period) for period in range(first, PERIODS)})
-        self._agree(lambda store: store.close_row(which, epochs, who))
+        self.agree(lambda store: store.close_row(which, epochs, who))
 
     @rule(which=st.sampled_from(KINDS), epochs=st.integers(1, 2))
     def drop(self, which: Series, epochs: int) -> None:
         """Epochs are over; a read-only store says so unless they are over already."""
         epochs = min(epochs, which.epoch(PERIODS) or 1)
         if not self.model.content.read_only:
-            self._agree(lambda store: drop(store, which, epochs))
+            self.agree(lambda store: drop(store, which, epochs))
 
     @rule(which=st.sampled_from(KINDS), days=st.sampled_from([0, 0, 1]))
     def finalize_dropped(self, which: Series, days: int) -> None:
         """What was dropped a while ago becomes final: at once, or not yet."""
         if not self.model.content.read_only:
-            self._agree(lambda store: store.finalize_dropped(which, timedelta(days), LONG_AGO))
+            self.agree(lambda store: store.finalize_dropped(which, timedelta(days), LONG_AGO))
 
     @rule(which=st.sampled_from(KINDS))
     def delete_rows(self, which: Series) -> None:
@@ -104,7 +96,7 @@ class Machine(RuleBasedStateMachine):
     @rule(which=st.sampled_from(KINDS))
     def restore_epochs(self, which: Series) -> None:
         """What was dropped and not deleted takes reports again."""
-        self._agree(lambda store: store.restore_dropped(which))
+        self.agree(lambda store: store.restore_dropped(which))
 
     @rule(
         lag=st.sampled_from([0, 0, 0, 1]),
@@ -113,17 +105,11 @@ class Machine(RuleBasedStateMachine):
     )
     def change(self, lag: int, key: str, value: bytes | None) -> None:
         generation, records = self.model.generation() - lag, [Record("kind", key, value)]
-        self._agree(lambda store: store.change_records(generation, records))
+        self.agree(lambda store: store.change_records(generation, records))
 
     @rule(on=st.booleans())
     def set_read_only(self, on: bool) -> None:  # noqa: FBT001 - hypothesis names it
-        self._agree(lambda store: store.set_read_only(on=on))
-
-    @rule()
-    def open_again(self) -> None:
-        """The process ends, and another begins."""
-        self.store.close()
-        self.store = open_store(self.url)
+        self.agree(lambda store: store.set_read_only(on=on))
 
     @invariant()
     def everything_agrees(self) -> None:
@@ -141,25 +127,58 @@ class Machine(RuleBasedStateMachine):
         assert store.health().read_only == model.content.read_only
         assert digest(store) == digest(model)
 
-    def teardown(self) -> None:
-        self.store.close()
 
-    def _agree(self, act: Callable[[Store], object]) -> None:
-        """Both do the same, or both are read-only and change nothing."""
-        before = digest(self.store)
-        try:
-            expected = act(self.model)
-        except StoreReadOnly:
-            with pytest.raises(StoreReadOnly):
-                act(self.store)
-            assert digest(self.store) == before
-        else:
-            assert act(self.store) == expected
-
-
+@pytest.mark.parametrize("kind", [Machine, BatchMachine])
 @pytest.mark.parametrize("empty", OPERATED, indirect=True)
-def test_a_store_does_what_its_model_does(empty: Empty) -> None:
-    machine = type("Machine", (Machine,), {"empty": staticmethod(empty)})
+def test_a_store_does_what_its_model_does(empty: Empty, kind: type[StoreMachine]) -> None:
+    """In any order of all rules; and in more of what is done to batches."""
+    machine = type("Machine", (kind,), {"empty": staticmethod(empty)})
     run_state_machine_as_test(
         machine, settings=settings(max_examples=20, stateful_step_count=10, deadline=None)
     )
+
+
+# -- planted faults: an engine that has one is told from its model ---------------------------------
+
+
+def grows_whatever_was_read(store: SqlStore, series: Series, change: BatchChange) -> bool:
+    """Change an entry whatever it is."""
+    return CHANGE_BATCH(store, series, change._replace(expected=store.batch(series, change.key)))
+
+
+def spends_nothing(store: SqlStore, series: Series, change: BatchChange) -> bool:
+    """Leave out the tokens."""
+    return CHANGE_BATCH(store, series, change._replace(spent=change.spent[:0]))
+
+
+def adds_no_counters(store: SqlStore, series: Series, change: BatchChange) -> bool:
+    """Leave out what the last part adds to the tally."""
+    return CHANGE_BATCH(store, series, change._replace(reports=0, counters=None))
+
+
+CHANGE_BATCH = SqlStore.change_batch
+PLANTED = {
+    "expected": ("change_batch", grows_whatever_was_read),
+    "spent": ("change_batch", spends_nothing),
+    "counters": ("change_batch", adds_no_counters),
+    "forgotten": ("forget_tokens", lambda *_: None),
+}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+@pytest.mark.parametrize("empty", ["sqlite"], indirect=True)
+def test_planted_a_store_with_a_fault_does_not(
+    empty: Empty, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Also by the rules of batches alone, and without a search for the least example."""
+    monkeypatch.setattr(SqlStore, *PLANTED[name])
+    machine = type("Machine", (BatchMachine,), {"empty": staticmethod(empty)})
+    once = settings(
+        max_examples=60,
+        stateful_step_count=12,
+        deadline=None,
+        phases=[Phase.generate],
+        derandomize=True,
+    )
+    with pytest.raises(AssertionError):
+        run_state_machine_as_test(machine, settings=once)

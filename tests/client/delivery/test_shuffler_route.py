@@ -130,6 +130,8 @@ def test_the_person_and_the_developer_are_shown_the_route(tmp_path: Path) -> Non
         page = one.client.receipt().html()
         assert "handed to the shuffler" in page
         assert "Reports travel through a shuffler" in page
+        one.client.forget()
+        assert not one.client.explain("theme").delivered_on
 
 
 # -- what the device knows of it shows nowhere -----------------------------------------------------

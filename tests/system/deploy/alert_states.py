@@ -40,6 +40,7 @@ from veilcount_shared.oblivious_http.encapsulation import REQUEST_TYPE, seal_req
 from veilcount_shared.oblivious_http.key_config import KEY_PROBLEM, KeyConfig
 from veilcount_shared.report import Batch
 from veilcount_shared.shuffling import part
+from veilcount_shared.shuffling.batch_record import BatchRecord, BatchState
 
 from ...aggregator.intake.shuffled_batches.batch_fixtures import AFTER_GRACE, TestShuffler
 from ...aggregator.intake.shuffled_batches.batch_fixtures import FILE as BATCHES
@@ -278,6 +279,18 @@ def second_batch(made: Deployment) -> None:
         shuffler.batch(reports, batch_id=bytes([number]) * 16) for number in (1, 2)
     )
     assert [shuffler.send(part).status for part in (first, second)] == [200, 409]
+
+
+@acted("RecordDiffers", twice=True)
+def record_differs(made: Deployment) -> None:
+    """A shuffler signs another number of reports than its parts have."""
+    shuffler = _shuffler(made)
+    (part,) = shuffler.batch([shuffler.seal(0), shuffler.seal(1)])
+    head = part.head
+    numbers = (head.reports + 1, head.covers, head.digest)
+    record = BatchRecord(BatchState.HANDED_OVER, head.crowd_id, head.period, *numbers)
+    shuffler.send(part)
+    assert shuffler.send_record(shuffler.sign(record)).problem == "record-differs"
 
 
 @state("BatchIncomplete")

@@ -15,7 +15,7 @@ from veilcount_shared.oblivious_http.encapsulation import REQUEST_TYPE
 
 from ...aggregator.web.api.deployment_fixtures import FILE, deployment
 from ...redis_server import RedisServer
-from .alert_states import BACKUP_METRIC, gateway_key, issuer_figures, second_batch
+from .alert_states import BACKUP_METRIC, gateway_key, issuer_figures, record_differs, second_batch
 from .alert_timelines import SLOW, STATES, Scraped
 from .files import DEPLOY, documents
 from .promtool import Sample, fires, is_true, meets, run_promtool
@@ -50,6 +50,7 @@ def eventful(tmp_path_factory: pytest.TempPathFactory) -> list[Sample]:
     with deployment(folder, FILE, url=redis.url) as deployed:
         on_redis = Scraped(deployed, deployed.key(Role.ANALYST), scraped.timeline)
         second_batch(deployed)
+        record_differs(deployed)
         on_redis.scrape(1)
     redis.kill()
     scrapes = scraped.timeline.scrapes

@@ -3,6 +3,9 @@
 A cover is a uniform message and supports any value with the same probability. So what m of them
 add is binomial, and independent of the persons: its mean is subtracted, its variance is added, and
 where counts are small the exact distribution of the whole count is inverted.
+
+Of a part of the reports that persons and covers draw, it is not known how many are of persons:
+there each report is a person's with the same probability, and supports a value accordingly.
 """
 
 from __future__ import annotations
@@ -14,8 +17,8 @@ from functools import lru_cache
 import numpy as np
 
 from ..scipy_modules import special
-from .confidence_intervals import Bools, Ends, Floats
-from .estimator import IntervalTarget, enough
+from .confidence_intervals import Bools, Ends, Floats, bernstein
+from .estimator import IntervalTarget, enough, honest_range
 from .proportions import SupportCounts
 from .response_distribution import ResponseDistribution
 
@@ -28,7 +31,8 @@ class CoveredSupports(SupportCounts):
     """How often reports of n persons and of covers support each value. A report counts 0 or 1."""
 
     covers: int
-    cover_support: float  # the probability that a cover supports a value
+    cover_support: float  # what a cover counts on average: the probability that it supports a value
+    cover_spread: float | None = None  # the variance of what it counts; None: it counts 0 or 1
 
     @property
     def points(self) -> Floats:
@@ -38,8 +42,11 @@ class CoveredSupports(SupportCounts):
     @property
     def noise(self) -> ResponseDistribution:
         """The distribution of a person's support, with their part of the covers' variance."""
-        variance = self.covers * self.cover_support * (1 - self.cover_support)
-        return replace(self.response, floor=self.response.floor + variance / self.n)
+        spread = self.cover_spread
+        if spread is None:
+            spread = self.cover_support * (1 - self.cover_support)
+        floor = self.response.floor + self.covers * spread / self.n
+        return replace(self.response, floor=floor)
 
     def few(self, alpha: float, target: IntervalTarget) -> Bools:
         """Return where the whole count varies too little for the normal."""
@@ -47,7 +54,12 @@ class CoveredSupports(SupportCounts):
         return self.n * self.response.gap**2 * variance < enough(alpha)
 
     def of_few(self, alpha: float, target: IntervalTarget) -> Ends:
-        """Return the shares under which neither tail of the whole count is below alpha / 2."""
+        """Return the shares under which neither tail of the whole count is below alpha / 2.
+
+        A report that counts more than 0 or 1 has no simple distribution: then by its variance.
+        """
+        if not self.response.binary:
+            return bernstein(self.points, self.n, self.noise, alpha, sampled=target.sampled)
         ends = np.array([self._ends(int(count), alpha / 2, target) for count in self.counts])
         return np.minimum(ends[:, 0], self.points), np.maximum(ends[:, 1], self.points)
 
@@ -74,6 +86,18 @@ class CoveredSupports(SupportCounts):
     @property
     def _cover_trials(self) -> tuple[int, float]:
         return self.covers, self.cover_support
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DilutedSupports(SupportCounts):
+    """How often the reports of a part support each value; `n` counts its covers as well."""
+
+    of_person: ResponseDistribution
+
+    def poisoned(self, fakes: float) -> Ends:
+        """Return the range of the honest shares: a fake is one of the persons' reports."""
+        least, most = self.of_person.share(np.array([0.0, 1.0]))
+        return honest_range(self.points, least, most, fakes)
 
 
 def _last(is_inside: Callable[[float], bool], end: float) -> float:

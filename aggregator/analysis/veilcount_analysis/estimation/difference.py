@@ -59,10 +59,13 @@ def persons_variance(evidence: Estimator) -> Floats:
 
 
 def persons_variance_of_mean(
-    mechanism: MeanMechanism, domain: Number, evidence: Estimator
+    mechanism: MeanMechanism, domain: Number, evidence: Estimator, cover_noise: float = 0.0
 ) -> Floats:
-    """Return the most that it can be for a mean, whose noise has the mechanism's least variance."""
-    least = least_noise(mechanism) * float(domain.high - domain.low) ** 2
+    """Return the most that it can be for a mean, whose noise has the mechanism's least variance.
+
+    `cover_noise` is n times the variance that covers add, which is nobody's.
+    """
+    least = least_noise(mechanism) * float(domain.high - domain.low) ** 2 + cover_noise
     return np.maximum(evidence.n * evidence.error(IntervalTarget.POPULATION) ** 2 - least, 0.0)
 
 

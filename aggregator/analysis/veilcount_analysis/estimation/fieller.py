@@ -121,19 +121,23 @@ def ratios(
     parts: Estimator,
     part_of: Estimator,
     inverted: bool = False,
+    of_covers: Floats | None = None,
 ) -> RatioEstimator:
     """Return the estimator of groups (or single places) as shares of a whole, or of its rest.
 
     `joint` is for each input the mean over reports of [supported] times how many of the whole.
     Each group lies in the whole; inverted, none does. The covariance of two shares is a sample's:
     that of the noise and that of the answers, which a cohort does not have. For a part of a whole
-    the latter is part (1 - whole), for two apart -part whole.
+    the latter is part (1 - whole), for two apart -part whole. `of_covers` is for each input what
+    covers add to the covariance of its support and the whole's, for each of the n reports.
     """
     n, share = parts.n, float(part_of.points[0])
     together = _over(groups, joint)
     mean_parts = _over(groups, np.ones_like(joint)) * response.Q + parts.points * response.gap
     mean_whole = len(whole) * response.Q + share * response.gap
     sampled = (together - mean_parts * mean_whole) / response.gap**2
+    if of_covers is not None:
+        sampled += _over(groups, of_covers) / response.gap**2
     answered = parts.points * ((0 if inverted else 1) - share)
     sign = -1 / n if inverted else 1 / n
     both = {

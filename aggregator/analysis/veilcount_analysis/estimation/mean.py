@@ -6,6 +6,10 @@ interval, identical answers have one, and it allows for rare answers that have n
 Of fewer than about 15 answers that is too narrow where the noise is small as well: there Anderson's
 interval is taken in, which holds for every population.
 Intervals that hold at every look are those of `confidence_sequences`.
+
+A shuffler's cover decodes to the middle of the range on average, with a variance that is known: the
+one is subtracted, the other added. Of very few persons among covers the variance of what they send
+is not estimated: it is taken for the largest there is, and covers, which are many, for normal.
 """
 
 from __future__ import annotations
@@ -46,27 +50,35 @@ class DecodedMean:
     width: float
     levels: Floats
     counters: Counts
+    covers: int = 0
 
     @classmethod
     def from_counters(
-        cls, mechanism: MeanMechanism, domain: Number, counters: Counts
+        cls, mechanism: MeanMechanism, domain: Number, counters: Counts, covers: int = 0
     ) -> DecodedMean:
         """Return the estimate from the counters of the levels."""
         low, width = float(domain.low), float(domain.high - domain.low)
-        levels, n = low + decoded_levels(mechanism) * width, int(counters.sum())
-        mean = float(counters @ levels) / n
-        least = least_noise(mechanism) * width**2
+        levels, n = low + decoded_levels(mechanism) * width, int(counters.sum()) - covers
+        mean = (float(counters @ levels) - covers * float(levels.mean())) / n
+        squares = (levels - mean) ** 2
+        variance = (float(counters @ squares) - covers * float(squares.mean())) / n
         return cls(
             n=n,
             mean=mean,
-            variance=max(float(counters @ (levels - mean) ** 2) / n, least),
+            variance=max(variance, least_noise(mechanism) * width**2),
             reach=(float(levels.min()), float(levels.max())),
             noise=float(mechanism.variance) * width**2 / 4,
             mechanism=mechanism,
             width=width,
             levels=levels,
             counters=counters,
+            covers=covers,
         )
+
+    @property
+    def cover_noise(self) -> float:
+        """Return n times the variance that covers add to the mean."""
+        return self.covers * float(self.levels.var()) / self.n
 
     @property
     def points(self) -> Floats:
@@ -78,7 +90,7 @@ class DecodedMean:
 
     def error(self, target: IntervalTarget) -> Floats:
         variance = self.variance if target.sampled else self.noise
-        return np.array([np.sqrt(variance / self.n)])
+        return np.array([np.sqrt((variance + self.cover_noise) / self.n)])
 
     def interval(self, alpha: float, target: IntervalTarget) -> Ends:
         """Return the interval: what was received shows noise and sampling together.
@@ -91,8 +103,12 @@ class DecodedMean:
             return self.points - half, self.points + half
         least, most = (np.array([end]) for end in self.reach)
         z = quantile(alpha)
-        low, high = agresti_coull(self.points, np.array([self.variance]), self.n, (least, most), z)
-        if self.n < FEW_SAMPLED * z**2 and is_rarely_wrong(self.mechanism, self.n):
+        is_small, variance = self.n < FEW_SAMPLED * z**2, self.variance
+        if is_small and self.covers:
+            variance = self.noise + self.width**2 / 4  # of numbers at the two ends
+        variances = np.array([variance + self.cover_noise])
+        low, high = agresti_coull(self.points, variances, self.n, (least, most), z)
+        if is_small and not self.covers and is_rarely_wrong(self.mechanism, self.n):
             least, most = anderson(self.levels, self.counters, alpha)
             return np.minimum(low, least), np.maximum(high, most)
         return low, high
@@ -104,8 +120,8 @@ class DecodedMean:
     def _noise(self, alpha: float) -> float:
         """Return what the noise in the mean exceeds with probability at most alpha."""
         if is_few(self.mechanism, self.n, alpha):
-            return self.width * half_width(self.mechanism, self.n, alpha)
-        return quantile(alpha) * float(np.sqrt(self.noise / self.n))
+            return self.width * half_width(self.mechanism, self.n, alpha, self.covers)
+        return quantile(alpha) * float(self.error(IntervalTarget.COHORT)[0])
 
     def poisoned(self, fakes: float) -> Ends:
         """Return the range of the honest mean: each fake report gives one of the levels."""

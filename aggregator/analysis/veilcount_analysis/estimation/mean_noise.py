@@ -9,6 +9,9 @@ equal, whatever they are; all are at the two ends of the range; all but one are.
 affine in the distribution of every single report [Hoe56], so it is largest where few different
 numbers occur; cohorts of other kinds are searched by tests/statistical/test_coverage_corners.py.
 
+A shuffler's covers are uniform levels, independent of all numbers: the characteristic function of
+their sum is a factor of each.
+
 Error probabilities below `FAR` are bounded with Chernoff's inequality instead, for every cohort.
 """
 
@@ -69,45 +72,52 @@ def is_rarely_wrong(mechanism: MeanMechanism, n: int) -> bool:
     return n * _error_share(mechanism) < RARELY
 
 
-def half_width(mechanism: MeanMechanism, n: int, alpha: float) -> float:
-    """Return what the error of the mean exceeds with probability at most alpha, in [0, 1]."""
-    bound = chernoff(mechanism, n, alpha)
+def half_width(mechanism: MeanMechanism, n: int, alpha: float, covers: int = 0) -> float:
+    """Return what the error of the mean exceeds with probability at most alpha, in [0, 1].
+
+    Of n persons, whose reports come with so many covers.
+    """
+    bound = chernoff(mechanism, n, alpha, covers)
     if alpha < FAR:
         return bound
-    errors, tail = _tail(mechanism, n)
+    errors, tail = _tail(mechanism, n, covers)
     return min(float(errors[np.argmax(tail <= alpha)]), bound)
 
 
 @lru_cache(maxsize=4096)
-def chernoff(mechanism: MeanMechanism, n: int, alpha: float) -> float:
+def chernoff(mechanism: MeanMechanism, n: int, alpha: float, covers: int = 0) -> float:
     """Return Chernoff's bound on the error, valid for n reports of any numbers.
 
     P(|sum of errors| >= n x) <= 2 exp(n (K(t) - t x)) for every t > 0, where K(t) is the largest
-    log moment of one report's error, of either sign.
+    log moment of one report's error, of either sign, and of its part of the covers'.
     """
+    levels, part = _cover_levels(mechanism), covers / n
     numbers = _numbers(mechanism, 4)
     errors = decoded_levels(mechanism) - numbers[:, np.newaxis]
     needed = np.log(2 / alpha) / n
-    scale = np.sqrt(2 * needed / (float(mechanism.variance) / 4))
+    scale = np.sqrt(2 * needed / (float(mechanism.variance) / 4 + part * float(levels.var())))
     t = scale * np.geomspace(1 / 50, 50, 100)
     chances = _chances(mechanism, 4)
     tilts = (sign * t[:, np.newaxis, np.newaxis] * errors for sign in (1, -1))
     moments = [special.logsumexp(tilt, b=chances, axis=2).max(axis=1) for tilt in tilts]
-    return float(min(np.abs(errors).max(), ((np.maximum(*moments) + needed) / t).min()))
+    of_covers = part * special.logsumexp(np.outer(t, levels), b=1 / len(levels), axis=1)
+    furthest = float(np.abs(errors).max() + part * levels.max())
+    return min(furthest, float(((np.maximum(*moments) + of_covers + needed) / t).min()))
 
 
 @lru_cache(maxsize=1024)
-def _tail(mechanism: MeanMechanism, n: int) -> tuple[Floats, Floats]:
+def _tail(mechanism: MeanMechanism, n: int, covers: int) -> tuple[Floats, Floats]:
     """Return ascending errors of the mean, and the largest probability of a larger one.
 
     Of a sum with few outcomes the Fourier series would oscillate; a narrow normal is added to it
     and `MARGIN` makes up for what that may hide.
     """
-    reach = n * chernoff(mechanism, n, FAR / 1000) * (1 + 4 * MARGIN / GRID)
+    reach = n * chernoff(mechanism, n, FAR / 1000, covers) * (1 + 4 * MARGIN / GRID)
     step = 2 * reach / GRID
     frequencies = np.linspace(0, np.pi / step, GRID // 2 + 1)
     smoothing = np.exp(-((frequencies * step * SMOOTHED) ** 2) / 2)
-    transforms = _transforms(mechanism, n, frequencies) * smoothing
+    of_covers = np.cos(np.outer(_cover_levels(mechanism), frequencies)).mean(axis=0) ** covers
+    transforms = _transforms(mechanism, n, frequencies) * smoothing * of_covers
     chances = np.fft.irfft(transforms, GRID, axis=1)
     half = GRID // 2
     either_sign = chances[:, :half].copy()
@@ -134,6 +144,12 @@ def _transforms(mechanism: MeanMechanism, n: int, frequencies: Floats) -> Comple
     rest = low ** ((n - 1) // 2) * high ** (n // 2)
     one_inside = rest * transforms if 1 < n <= FEW else transforms[:0]
     return np.concatenate([transforms**n, ends, one_inside])
+
+
+@lru_cache(maxsize=64)
+def _cover_levels(mechanism: MeanMechanism) -> Floats:
+    """Return what each level decodes to, counted from the middle, where their mean is."""
+    return decoded_levels(mechanism) - 0.5
 
 
 @lru_cache(maxsize=64)

@@ -9,6 +9,12 @@ is within its own error of 0 [Fie54]. Where the denominator may be 0 every value
 figure is stated. So a stated interval covers as well where the denominator is barely known, which
 one chosen by the size of its estimate does not. A coefficient of a regression is such a quotient,
 with a score that is orthogonal to the other coefficients: their errors count in the second order.
+
+Covers of a shuffler draw their moment as devices do, so that in each moment's reports a person's is
+as frequent as in all of them, and a cover decodes to 0 on average. How many persons reported a
+moment is not known; the spread of its reports includes what that varies by, and does so for each
+moment as if the others' were independent. All together are known exactly, so it is a little too
+wide.
 """
 
 from __future__ import annotations
@@ -59,13 +65,16 @@ class MomentMeans:
     reach: tuple[float, float] = (-1.0, 1.0)  # least and most that one report decodes to
 
     @classmethod
-    def from_levels(cls, features: int, rows: Counts, levels: Floats) -> MomentMeans:
+    def from_levels(
+        cls, features: int, rows: Counts, levels: Floats, covers: int = 0
+    ) -> MomentMeans:
         """Return the means of each row's levels, and how far they may be off."""
-        sizes = np.maximum(rows.sum(axis=1), 1)
-        points = rows @ levels / sizes
-        spread = rows @ levels**2 / sizes - points**2
+        sizes, reports = np.maximum(rows.sum(axis=1), 1), int(rows.sum())
+        part = 1 - covers / max(reports, 1)  # of the reports, those of persons
+        received = rows @ levels / sizes
+        spread = rows @ levels**2 / sizes - received**2
         reach = float(levels.min()), float(levels.max())
-        return cls(features, sizes, points, spread / sizes, reach)
+        return cls(features, sizes * part, received / part, spread / sizes / part**2, reach)
 
     @classmethod
     def evenly_spread(
@@ -87,7 +96,7 @@ class MomentMeans:
     @property
     def n(self) -> int:
         """How many reports there are."""
-        return int(self.reports.sum())
+        return round(float(self.reports.sum()))
 
     @property
     def is_square(self) -> Bools:

@@ -24,6 +24,7 @@ import numpy as np
 
 from ..scipy_modules import special
 from .confidence_intervals import Bools, Counts, Ends, Floats, quantile
+from .covered_supports import CoveredSupports, DilutedSupports
 from .estimator import IntervalTarget
 from .proportions import SupportCounts
 from .response_distribution import ResponseDistribution
@@ -49,23 +50,31 @@ class HalfSupports:
     counts: Counts  # a row for each half
     response: ResponseDistribution
     families: int
+    covers: int = 0
+    cover_support: float = 0.0
 
     @property
     def n(self) -> int:
-        return int(self.sizes.sum())
+        return int(self.sizes.sum()) - self.covers
 
     @property
     def whole(self) -> SupportCounts:
         """Both halves together."""
-        return SupportCounts(self.n, self.counts.sum(axis=0), self.response, self.families)
+        counts = self.counts.sum(axis=0)
+        if not self.covers:
+            return SupportCounts(self.n, counts, self.response, self.families)
+        among = self.covers, self.cover_support
+        return CoveredSupports(self.n, counts, self.response, self.families, *among)
 
     @property
     def halves(self) -> tuple[SupportCounts, ...]:
         """Each half alone."""
-        return tuple(
+        part = persons_part(self.n, self.covers)
+        halves = (
             SupportCounts(max(int(size), 1), counts, self.response, self.families)
             for size, counts in zip(self.sizes, self.counts, strict=True)
         )
+        return tuple(among_covers(half, part, self.cover_support) for half in halves)
 
     @property
     def shared(self) -> Bools:
@@ -114,6 +123,7 @@ class PartSupports:
 
     n: int
     part: SupportCounts
+    covers: int = 0
 
     @property
     def points(self) -> Floats:
@@ -139,7 +149,23 @@ class PartSupports:
 
     def poisoned(self, fakes: float) -> Ends:
         """Return the range of the honest shares, where all fakes choose this part."""
-        return self.part.poisoned(min(fakes * self.n / self.part.n, ALL_FAKE))
+        received = self.n + self.covers  # persons are as frequent in a part as in all of them
+        return self.part.poisoned(min(fakes * received / self.part.n, ALL_FAKE))
+
+
+def persons_part(n: float, covers: int) -> float:
+    """Return which part of the reports are of persons, of whom there is at least one."""
+    persons = max(n, 1)
+    return persons / (persons + covers)
+
+
+def among_covers(one_part: SupportCounts, persons: float, cover_support: float) -> SupportCounts:
+    """Return the estimator of a part of the reports, of which this part are of persons."""
+    if persons == 1:
+        return one_part
+    n, counts, response = one_part.n, one_part.counts, one_part.response
+    received = response.diluted(persons, cover_support)
+    return DilutedSupports(n, counts, received, one_part.families, response)
 
 
 def part_scores(supports: Counts, sizes: Counts, response: ResponseDistribution) -> Floats:

@@ -13,6 +13,7 @@ import numpy as np
 
 from veilcount_shared.domain import Cross, Label
 from veilcount_shared.mechanisms import ProjectiveGeometry
+from veilcount_shared.mechanisms.projective_geometry import points
 
 from .confidence_intervals import (
     Bools,
@@ -139,33 +140,46 @@ class CellSums:
 
     Three points may lie on a line or not, so the variance of such a count has no formula and is
     estimated from the counters. Any hyperplane holds `least` to `most` of the points.
+
+    Estimated together with the mean it falls with it, since most counts are 0. So an interval also
+    holds the shares that the least variance at their own share does not exclude.
     """
 
     n: int
     sizes: Floats
     means: Floats
-    squares: Floats
+    variances: Floats  # of what one report counts, with its part of the covers'
     least: Floats
     most: Floats
     response: ResponseDistribution
-    floor: Floats
+    others: Floats  # the least variance of the count of one whose value is not in the group
+    members: Floats  # and of one whose value is
 
     @classmethod
     def from_counters(
-        cls, mechanism: ProjectiveGeometry, counters: Counts, groups: Sequence[Counts]
+        cls,
+        mechanism: ProjectiveGeometry,
+        counters: Counts,
+        groups: Sequence[Counts],
+        covers: int = 0,
     ) -> CellSums:
-        """Return the counts of groups of inputs."""
-        n, response = int(counters.sum()), ResponseDistribution.from_mechanism(mechanism)
+        """Return the counts of groups of inputs.
+
+        So many of the reports are a shuffler's covers: hyperplanes drawn from all.
+        """
+        n, response = int(counters.sum()) - covers, ResponseDistribution.from_mechanism(mechanism)
         rows = []
         for group in groups:
             count = points_held(mechanism, group)
-            square = float(counters @ count.astype(np.float64) ** 2) / n
-            mean = int(counters @ count) / n
-            rows.append(
-                (len(group), mean, square, count.min(), count.max(), _spread(mechanism, group))
-            )
-        sizes, means, squares, least, most, floor = np.array(rows, np.float64).T
-        return cls(n, sizes, means, squares, least, most, response, floor)
+            of_cover = len(group) * mechanism.support_size / mechanism.messages
+            mean = (int(counters @ count) - covers * of_cover) / n
+            square = float(counters @ count.astype(np.float64) ** 2) - covers * of_cover**2
+            of_covers = covers / n * _spread(mechanism, len(group))
+            noise = (noise + of_covers for noise in least_noises(mechanism, len(group)))
+            reach = count.min(), count.max()
+            rows.append((len(group), mean, square / n - mean**2, *reach, *noise))
+        sizes, means, variances, least, most, others, members = np.array(rows, np.float64).T
+        return cls(n, sizes, means, variances, least, most, response, others, members)
 
     @property
     def points(self) -> Floats:
@@ -180,9 +194,17 @@ class CellSums:
 
     def interval(self, alpha: float, target: IntervalTarget) -> Ends:
         """Return the intervals of the mean counts, mapped to shares."""
-        reach = (self.least, self.most)
-        ends = agresti_coull(self.means, self._variances(target), self.n, reach, quantile(alpha))
-        return self.share(ends[0]), self.share(ends[1])
+        reach, z = (self.least, self.most), quantile(alpha)
+        ends = agresti_coull(self.means, self._variances(target), self.n, reach, z)
+        low, high = self._score(z, target)
+        return np.minimum(self.share(ends[0]), low), np.maximum(self.share(ends[1]), high)
+
+    def _score(self, z: float, target: IntervalTarget) -> Ends:
+        ends = []
+        for point, floor, end in zip(self.points, self.others, self.members, strict=True):
+            noise = replace(self.response, floor=floor, slope=end - floor)
+            ends.append(score(np.array([point]), self.n, noise, z, sampled=target.sampled))
+        return _side_by_side(ends)
 
     def few(self, _alpha: float, _target: IntervalTarget) -> Bools:
         """Further answers at the ends, z^2 of them, stand in for what small counts lack."""
@@ -198,28 +220,37 @@ class CellSums:
 
     def _variances(self, target: IntervalTarget) -> Floats:
         """Return the variance of one report's count; without the answers' own for a cohort."""
-        variances = self.squares - self.means**2
-        if target.sampled:
-            return variances
         share = np.clip(self.points, 0.0, 1.0)
-        return np.maximum(variances - self.response.gap**2 * share * (1 - share), self.floor)
+        answers = self.response.gap**2 * share * (1 - share)
+        least = share * self.members + (1 - share) * self.others
+        noise = np.maximum(self.variances - answers, least)
+        return noise + answers if target.sampled else noise
 
 
-def _spread(mechanism: ProjectiveGeometry, members: Counts) -> float:
-    """Return the least variance of a count, whoever answers.
+def least_noises(mechanism: ProjectiveGeometry, size: int) -> tuple[float, float]:
+    """Return the least variances of how many of a group's points a report holds.
 
-    A report is with some probability that of a plane drawn from all, and there any two points share
-    s of the v hyperplanes; whatever else it is, this part of its variance stays.
+    A report is with some probability that of a plane drawn from all, whoever answers: this part of
+    its variance stays. Else the plane is through the answer's point. Where that is not in the
+    group, two of the group's points are on it the more rarely if the three are on no line.
     """
-    v, r, s, size = (
-        mechanism.messages,
-        mechanism.support_size,
-        mechanism.pair_support_size,
-        len(members),
-    )
-    uniform = (1 - mechanism.P) * v / (v - r)
-    mean = size * r / v
-    return float(uniform) * (mean + size * (size - 1) * s / v - mean**2)
+    v, r, s = mechanism.messages, mechanism.support_size, mechanism.pair_support_size
+    uniform = float((1 - mechanism.P) * v / (v - r))
+    any_plane, square = _spread(mechanism, size), (size * r / v) ** 2
+    through = (size * s + size * (size - 1) * points(mechanism.q, mechanism.t - 3)) / r
+    outside = uniform * (any_plane + square) + (1 - uniform) * through - (size * mechanism.Q) ** 2
+    least = uniform * any_plane
+    return max(float(outside), least), least
+
+
+def _spread(mechanism: ProjectiveGeometry, size: int) -> float:
+    """Return the variance of a count where a plane is drawn from all.
+
+    There any two points share s of the v hyperplanes.
+    """
+    v, s = mechanism.messages, mechanism.pair_support_size
+    mean = size * mechanism.support_size / v
+    return mean + size * (size - 1) * s / v - mean**2
 
 
 def margin(domain: Cross, part: str | None = None) -> Mapping[Label, Counts]:

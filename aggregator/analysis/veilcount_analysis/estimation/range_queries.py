@@ -19,6 +19,7 @@ from veilcount_shared.mechanisms.square_wave import BUCKETS
 
 from ..series.packed_rows import Counters
 from .cdf import BucketHistogram, Cdf, Floats, empty_histogram, histogram, isotonic
+from .cover_reports import NO_COVERS, CoverReports
 from .estimator import IntervalTarget
 from .results import ESTIMANDS
 from .weighted_estimator import WeightedEstimator, WeightedFigures, weighted_figures
@@ -49,18 +50,31 @@ class TreeReports:
     counters: Counters
     level: float
     target: IntervalTarget
+    covers: CoverReports = NO_COVERS
+
+    @property
+    def n(self) -> int:
+        """How many of them are of persons."""
+        return int(self.counters.sum()) - self.covers.count
+
+    @property
+    def buckets(self) -> Floats:
+        """The raw share of each bucket."""
+        shares: Floats = self.weights @ (self.covers.persons(self.counters) / self.n)
+        return shares
 
     def read(self, parts: Floats, figures: int = 1) -> WeightedFigures:
         """Return figures (one row each) to which a number in a bucket contributes that part.
 
         All intervals hold at once where `figures` is their number [Bonferroni].
         """
-        fixed = parts**2 @ (self.weights @ (self.counters / self.counters.sum()))
+        fixed = parts**2 @ self.buckets
         return weighted_figures(
             parts @ self.weights,
             self.counters,
             (1 - self.level) / figures,
             fixed if self.target == IntervalTarget.COHORT else None,
+            self.covers,
         )
 
     def between(self, above: float, below: float) -> RangeShare:
@@ -68,11 +82,12 @@ class TreeReports:
         parts = np.diff(
             np.clip(self._place(above, below) - np.arange(BUCKETS)[:, np.newaxis], 0, 1)
         )[:, 0]
-        if not self.counters.any():
+        if self.n <= 0:
             return RangeShare(above, below, None, 0.0, 1.0, ESTIMANDS[self.target])
         figures = self.read(np.stack([parts, parts == 1, parts > 0]))
         share, low, high = float(figures.value[0]), float(figures.low[1]), float(figures.high[2])
-        evidence = WeightedEstimator(self.counters, parts[np.newaxis] @ self.weights, 0.0)
+        weights = parts[np.newaxis] @ self.weights
+        evidence = WeightedEstimator(self.counters, weights, 0.0, covers=self.covers)
         return RangeShare(above, below, share, low, high, ESTIMANDS[self.target], evidence)
 
     def _place(self, *bounds: float) -> Floats:
@@ -119,28 +134,30 @@ def estimate_ranges(
     level: float = 0.95,
     *,
     target: IntervalTarget = IntervalTarget.COHORT,
+    covers: CoverReports = NO_COVERS,
 ) -> RangeEstimator:
     """Return shares, CDF and mean, by the weight of each message in each bucket's share."""
-    reports = TreeReports(weights, domain, counters, level, target)
-    n = int(counters.sum())
-    if not n:
+    reports = TreeReports(weights, domain, counters, level, target, covers)
+    if reports.n <= 0:
         return RangeEstimator.extend(empty_histogram(domain, level, target), reports)
     below = reports.read(np.tri(BUCKETS - 1, BUCKETS), figures=BUCKETS - 1)
     share = np.clip(isotonic(below.value), 0, 1)
     estimate = histogram(
         level,
         target,
-        frequency=weights @ (counters / n),
+        frequency=reports.buckets,
         curve=Cdf.between(domain, share, below.low, below.high, GUARANTEED),
-        evidence=tree_mean(weights, domain, counters),
+        evidence=tree_mean(weights, domain, counters, covers),
     )
     return RangeEstimator.extend(estimate, reports)
 
 
-def tree_mean(weights: Floats, domain: Number, counters: Counters) -> WeightedEstimator:
-    """Return the mean of the buckets' middles, from at least one report."""
+def tree_mean(
+    weights: Floats, domain: Number, counters: Counters, covers: CoverReports = NO_COVERS
+) -> WeightedEstimator:
+    """Return the mean of the buckets' middles, from at least one report of a person."""
     middles = (np.arange(BUCKETS) + 0.5)[np.newaxis] / BUCKETS
-    return WeightedEstimator.mean(domain, counters, middles @ weights, middles**2 @ weights)
+    return WeightedEstimator.mean(domain, counters, middles @ weights, middles**2 @ weights, covers)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

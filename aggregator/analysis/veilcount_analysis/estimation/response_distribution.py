@@ -5,7 +5,7 @@ Exactness ends here: the distribution is computed in fractions and rounded once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Protocol
 
@@ -68,6 +68,15 @@ class ResponseDistribution:
         slope = held_variance - floor
         return cls(float(P), float(Q), float(P - Q), float(floor), float(slope), least, most)
 
+    def diluted(self, part: float, support: float) -> ResponseDistribution:
+        """Return that of a report that counts 0 or 1, of which this part are as before.
+
+        Any other counts 1 with probability `support`, whatever the share is.
+        """
+        P, Q = (part * chance + (1 - part) * support for chance in (self.P, self.Q))
+        slope = P * (1 - P) - Q * (1 - Q)
+        return replace(self, P=P, Q=Q, gap=part * self.gap, floor=Q * (1 - Q), slope=slope)
+
     @property
     def binary(self) -> bool:
         """Whether a report counts 0 or 1: then the distribution of all reports is known exactly."""
@@ -102,6 +111,12 @@ def group_response(mechanism: SubsetSelection, size: int) -> ResponseDistributio
         )
     inside, outside = _moments(mechanism, size - 1, own=True), _moments(mechanism, size, own=False)
     return ResponseDistribution.from_moments(inside, outside, least, most)
+
+
+def group_of_cover(mechanism: SubsetSelection, size: int) -> tuple[float, float]:
+    """Return mean and variance of how many of a group of values a uniform subset holds."""
+    mean, variance = _drawn(mechanism.k, size, mechanism.w)
+    return float(mean), float(variance)
 
 
 def _moments(mechanism: SubsetSelection, others: int, *, own: bool) -> tuple[Fraction, Fraction]:

@@ -5,11 +5,15 @@ on which the counters have next to no information stay even. The band of the cur
 that got through, by the delta method, and not what the early stop has evened out: it is labelled
 so. The mean has an unbiased estimate of its own, with an interval that holds; it may differ from
 the histogram's.
+
+Among the covers of a shuffler each report is a person's with the same probability. A cover is a
+uniform level, so all reports together are as from a wave that is evened out by that much. Their
+band allows for a number of covers that varies, which it does not: it is a little too wide.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from math import ceil, sqrt
@@ -24,6 +28,7 @@ from veilcount_shared.mechanisms.square_wave import BUCKETS
 
 from ..series.packed_rows import Counters
 from .cdf import BucketHistogram, Cdf, Floats, empty_histogram, histogram
+from .cover_reports import NO_COVERS, CoverReports
 from .estimator import IntervalTarget
 from .weighted_estimator import WeightedEstimator
 
@@ -40,17 +45,20 @@ def estimate_distribution(
     level: float = 0.95,
     *,
     target: IntervalTarget = IntervalTarget.COHORT,
+    covers: CoverReports = NO_COVERS,
 ) -> BucketHistogram:
     """Return the histogram of what was answered, its curve with a band, and the mean."""
-    n = int(counters.sum())
-    if not n:
+    reports = int(counters.sum())
+    if reports <= covers.count:
         return empty_histogram(domain, level, target)
     wave = get_wave(mechanism)
-    frequency, steps = wave.likeliest(counters)
+    received = wave.diluted(1 - covers.count / reports)
+    frequency, steps = received.likeliest(counters)
     below = np.cumsum(frequency)[:-1]
-    half = NormalDist().inv_cdf((1 + level) / 2) * wave.noise(frequency, steps, target) / sqrt(n)
+    noise = received.noise(frequency, steps, target) / sqrt(reports)
+    half = NormalDist().inv_cdf((1 + level) / 2) * noise
     curve = Cdf.between(domain, below, below - half, below + half, NOISE_ONLY)
-    evidence = WeightedEstimator.mean(domain, counters, wave.decoded, wave.squares)
+    evidence = WeightedEstimator.mean(domain, counters, wave.decoded, wave.squares, covers)
     return histogram(level, target, frequency=frequency, curve=curve, evidence=evidence)
 
 
@@ -65,6 +73,15 @@ class SquareWaveTables:
     decoded: Floats  # unbiased estimates of the number in [0, 1] from each level; one row
     squares: Floats  # and of its square; one row
     gain: float
+
+    def diluted(self, part: float) -> SquareWaveTables:
+        """Return the wave of reports of which this part is from a start, the rest uniform."""
+        if part == 1:
+            return self
+        inside, outside = (
+            part * chance + (1 - part) / self.levels for chance in (self.inside, self.outside)
+        )
+        return replace(self, inside=inside, outside=outside)
 
     @cached_property
     def rows(self) -> Floats:

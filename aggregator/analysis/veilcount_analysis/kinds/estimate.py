@@ -12,6 +12,7 @@ from typing import Any
 
 from ..errors import QueryError
 from ..estimation import LookCount, View
+from ..mechanisms.estimates import COVERS_HOLD_ONCE
 from .estimate_query import Denominator, EstimateQuery
 from .kind import Kind
 from .results import Figure, RangeEstimate
@@ -36,7 +37,7 @@ class SeriesData:
     ) -> SeriesData:
         """Read the whole range, and select values by it; a search of strings is counted."""
         whole = source.tally(scope.whole.periods, scope.cells)
-        refuse_covers(kind, query, whole)  # before a search is counted
+        refuse_covers(query, whole)  # before a search is counted
         return cls(source, scope, whole, kind.load(source, query, scope, whole))
 
     def figure_count(self, kind: Kind[Any, Any]) -> int:
@@ -46,9 +47,10 @@ class SeriesData:
 
 @dataclass(frozen=True, slots=True)
 class SeriesFigures:
-    """The figures of one series; `facts` are its kind's own."""
+    """The figures of one series; `facts` are its kind's own, `notes` sentences on them."""
 
     facts: Mapping[str, Any]
+    notes: tuple[str, ...]
     poisoning_test_failed: bool
     poisoning_test: str
     ranges: tuple[RangeEstimate, ...]
@@ -64,21 +66,21 @@ def estimate_series(kind: Kind[Any, Any], query: EstimateQuery, data: SeriesData
     ranges = tuple(_ranges(kind, query, data))
     if is_smooth:
         ranges = tuple(smooth_figures(kind, query, ranges))
-    return SeriesFigures(data.selection.facts, failed, message, ranges)
+    facts = data.selection.facts
+    notes = (*kind.notes(facts), *cover_notes(data.whole))
+    return SeriesFigures(facts, notes, failed, message, ranges)
 
 
-def refuse_covers(kind: Kind[Any, Any], query: EstimateQuery, whole: Tally) -> None:
-    """Refuse figures from which the covers of a shuffler cannot be subtracted yet."""
-    if not whole.covers:
-        return
-    if not kind.subtracts_covers:
-        fix = f"figures of {kind.name} among a shuffler's covers are not to be had yet"
-        raise QueryError("collection", kind.collection.name, fix)
-    parts = {"group": list(query.groups), "looks": query.looks is LookCount.EVERY}
-    parts["among"] = query.among is Denominator.ANSWERED
-    for name, value in parts.items():
-        if value:
-            raise QueryError(name, value, "not among a shuffler's covers: leave it out")
+def cover_notes(whole: Tally) -> Iterator[str]:
+    """Yield what is to be known of n where a shuffler's covers are among the reports."""
+    if whole.covers:
+        yield f"n is exact: {whole.covers:,} cover reports were subtracted"
+
+
+def refuse_covers(query: EstimateQuery, whole: Tally) -> None:
+    """Refuse intervals for every look: a batch comes at once, and with it all of its covers."""
+    if whole.covers and query.looks is LookCount.EVERY:
+        raise QueryError("looks", query.looks.value, COVERS_HOLD_ONCE)
 
 
 def _ranges(
@@ -88,10 +90,10 @@ def _ranges(
         contributions = time_range.contributions(kind.collection)
         counted = kind.read(data.source, data.scope, time_range)
         result = kind.figures(counted, query, data.selection, time_range)
-        is_covered = isinstance(counted, Tally) and counted.covers > 0
+        covers = counted.covers if isinstance(counted, Tally) else 0
         width = widest(result.figures)
-        adequacy = judge(kind, query, result.n, width, contributions, is_covered=is_covered)
-        yield RangeEstimate(time_range, contributions, adequacy, result)
+        adequacy = judge(kind, query, result.n, width, contributions, covers=covers)
+        yield RangeEstimate(time_range, contributions, adequacy, result, covers)
 
 
 def widest(figures: Iterable[Figure]) -> float:
@@ -109,11 +111,11 @@ def judge(
     width: float,
     contributions: int,
     *,
-    is_covered: bool = False,
+    covers: int = 0,
 ) -> SampleAdequacy:
-    """Judge n reports; of a part of them, or among covers, by the width of their own intervals."""
+    """Judge n reports among covers; of a part of them, by the width of their own intervals."""
     terms = Terms(query.level, contributions == 1)
-    is_whole = query.among is Denominator.ALL and query.looks is LookCount.ONE and not is_covered
+    is_whole = query.among is Denominator.ALL and query.looks is LookCount.ONE
     if not n or (is_whole and not kind.measures_width):
-        return sample_adequacy(kind.error_model, n, terms)
+        return sample_adequacy(kind.error_among(max(n, 1), covers), n, terms)
     return observed_adequacy(kind.error_model, n, width / 2, terms)

@@ -111,12 +111,15 @@ class FeatureMoments(SummedKind[Features]):
         self, data: Tally, query: EstimateQuery, selection: SelectedValues, time_range: TimeRange
     ) -> RangeFigures:
         target = target_of(self.collection, "auto", time_range.contributions(self.collection))
-        moments = moments_handler(self.collection).means(data.counters)
+        n = max(int(data.counters.sum()) - data.covers, 0)
+        if not n:
+            return RangeFigures(n, ESTIMANDS[target], ())
+        moments = moments_handler(self.collection).means(data.counters, data.covers)
         figures: tuple[Figure, ...] = ()
         if moments.complete:  # there are reports of each moment
             terms = MomentTerms(query.level, query.fakes, query.regress)
             figures = tuple(moment_figures(self.domain, moments, terms))
-        return RangeFigures(int(data.counters.sum()), ESTIMANDS[target], figures)
+        return RangeFigures(n, ESTIMANDS[target], figures)
 
     def simulate(self, options: Parameters, generator: Generator) -> SimulatedFigures:
         query = FeaturesSimulation.parse(options)

@@ -62,7 +62,6 @@ class Kind(ABC, Generic[D, T]):
     rows: ClassVar[int] = 0  # figures in a time range, where values are not selected
     figure: ClassVar[str] = "values"  # the subject of a verdict on n
     untested: ClassVar[str] = ""  # why there is no poisoning test
-    subtracts_covers: ClassVar[bool] = False  # of a shuffler, from its figures
     measures_width: ClassVar[bool] = False  # adequacy by the widths of intervals instead of by n
     released_as: ClassVar[str] = "histogram"  # the central release that shows the same
 
@@ -177,6 +176,13 @@ class Kind(ABC, Generic[D, T]):
         goal = GOAL * quantity.width if line is None else SIGNIFICANT
         of_shares = quantity.inputs is not None
         return ErrorModel(noise, quantity.sampling(None), goal, of_shares, self.figure, line)
+
+    def error_among(self, n: int, covers: int) -> ErrorModel:
+        """Return the error of n reports among so many covers of a shuffler."""
+        if not covers:
+            return self.error_model
+        added = covers * self.handler.cover_variance() * self.quantity.width**2 / n
+        return self.error_model.with_noise(added)
 
     def audit(self, randomness: RandomSource) -> AuditCase:
         """Return what an audit of its epsilon samples; randomness is the device's."""

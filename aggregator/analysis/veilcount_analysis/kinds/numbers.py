@@ -141,6 +141,7 @@ class Mean(SummedKind[Number]):
             query.level,
             contributions=contributions,
             looks=query.looks,
+            covers=data.covers,
         )
 
     def headline(
@@ -163,6 +164,7 @@ class Mean(SummedKind[Number]):
             query.level,
             contributions=contributions,
             looks=query.looks,
+            covers=tally.covers,
         )
 
     def simulate(self, options: Parameters, generator: Generator) -> SimulatedFigures:
@@ -220,7 +222,7 @@ class Distribution(Mean):
         return Quantity.of_mean(DistributionMechanism.for_epsilon, domain)
 
     def frequencies(self, whole: Tally) -> tuple[float, ...] | None:
-        histogram = estimate_number(self.collection, whole.counters)
+        histogram = estimate_number(self.collection, whole.counters, covers=whole.covers)
         if not isinstance(histogram, BucketHistogram) or histogram.frequency is None:
             return None
         return self.shown_shares(histogram.frequency)

@@ -71,10 +71,12 @@ class RangeFigures:
 class RangeEstimate:
     """The figures of a time range of whole periods, and whether they can be read.
 
-    `contributions` is the largest number of reports of one person among n.
+    `contributions` is the largest number of reports of one person among n. So many cover reports
+    were subtracted.
     """
 
     time_range: TimeRange
     contributions: int
     adequacy: SampleAdequacy
     result: RangeFigures
+    covers: int = 0

@@ -7,7 +7,7 @@ error of an estimate is its interval, and the verdict states no second one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, floor, log10, sqrt
 
 from ..privacy.trust_models.quantity import two_sided
@@ -60,6 +60,13 @@ class ErrorModel:
     of_shares: bool
     figure: str
     line: float | None = None  # of a long list: its noise line at one report
+
+    def with_noise(self, added: float) -> ErrorModel:
+        """Return the model with more noise, which raises the noise line in proportion."""
+        noise, line = self.noise + added, self.line
+        if line is not None:
+            line *= sqrt(noise / self.noise)
+        return replace(self, noise=noise, line=line)
 
     def half_width(self, n: int, terms: Terms) -> float:
         """Return half of an interval over n reports; of a long list, its noise line."""

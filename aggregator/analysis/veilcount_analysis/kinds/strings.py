@@ -17,9 +17,8 @@ from veilcount_shared.domain import MAX_LABEL, OpenStrings
 
 from ..errors import QueryError
 from ..estimation import NoReports
-from ..estimation.confidence_intervals import Counts
 from ..estimation.open_strings import chance
-from ..mechanisms import estimate_shares, share_handler
+from ..mechanisms import estimate_shares
 from ..mechanisms.candidate_search import MAX_CANDIDATES, Candidates, open_domain, open_handler
 from ..mechanisms.estimates import TermOptions
 from ..privacy.trust_models import Quantity
@@ -93,7 +92,7 @@ class Strings(SummedKind[OpenStrings]):
         if query.values:
             candidates = candidates_of(self.domain, query.values, "values")
             texts, places = candidates.texts, candidates.places
-        return SelectedValues(texts, places, None, self._facts(search, whole.counters))
+        return SelectedValues(texts, places, None, self._facts(search, whole))
 
     def _search(
         self, source: Source, query: EstimateQuery, scope: Scope, whole: Tally
@@ -111,7 +110,7 @@ class Strings(SummedKind[OpenStrings]):
         self, data: Tally, query: EstimateQuery, selection: SelectedValues, time_range: TimeRange
     ) -> RangeFigures:
         contributions = time_range.contributions(self.collection)
-        terms = TermOptions(looks=query.looks, contributions=contributions)
+        terms = TermOptions(looks=query.looks, contributions=contributions, covers=data.covers)
         places = selection.places.tolist()
         shares = estimate_shares(
             self.collection,
@@ -129,7 +128,7 @@ class Strings(SummedKind[OpenStrings]):
         return RangeFigures(shares.n, shares.estimand, figures, leader)
 
     def poisoning(self, whole: Tally) -> tuple[bool, str]:
-        return poisoning_finding(self.collection, whole.counters)
+        return poisoning_finding(self.collection, whole)
 
     def headline(
         self, figures: Sequence[Figure], facts: Mapping[str, Any], *, leads: bool
@@ -173,9 +172,10 @@ class Strings(SummedKind[OpenStrings]):
     def line(self) -> float:
         return open_handler(self.collection).least_share(1, chance(MAX_CANDIDATES))
 
-    def _facts(self, search: CandidateSearch, counters: Counts) -> dict[str, Any]:
+    def _facts(self, search: CandidateSearch, whole: Tally) -> dict[str, Any]:
         handler, texts = open_handler(self.collection), set(search.texts)
-        response, n = share_handler(self.collection).response, handler.report_count(counters)
+        response, n = handler.response, handler.report_count(whole.counters) - whole.covers
+        found_from = handler.least_share(n, search.alpha, whole.covers) if n > 0 else None
         return {
             "P": response.P,
             "Q": response.Q,
@@ -184,7 +184,7 @@ class Strings(SummedKind[OpenStrings]):
             "found": len(search.texts),
             "missing": [text for text in search.named if text not in texts],
             "tested": search.tested,
-            "least_share": handler.least_share(n, search.alpha) if n else None,
+            "least_share": found_from,
         }
 
 

@@ -71,7 +71,6 @@ class Values(SummedKind[Boolean | Choice | Cross]):
     )
     refused_parameters: ClassVar[Mapping[str, str]] = UNLISTED
     simulation = AnswersSimulation
-    subtracts_covers = True
 
     def check(self, query: EstimateQuery) -> None:
         super().check(query)
@@ -107,7 +106,7 @@ class Values(SummedKind[Boolean | Choice | Cross]):
     ) -> RangeFigures:
         is_whole = query.view is View.CONSISTENT and selection.groups is None
         contributions = time_range.contributions(self.collection)
-        terms = TermOptions(looks=query.looks, contributions=contributions)
+        terms = TermOptions(looks=query.looks, contributions=contributions, covers=data.covers)
         shares = self._shares(data, query, selection, terms, is_whole=is_whole)
         if isinstance(shares, NoReports):
             return RangeFigures(0, shares.estimand, unanswered(selection.labels))
@@ -122,9 +121,7 @@ class Values(SummedKind[Boolean | Choice | Cross]):
         return RangeFigures(shares.n, shares.estimand, figures, leader)
 
     def poisoning(self, whole: Tally) -> tuple[bool, str]:
-        if whole.covers:
-            return False, "Not tested: covers are drawn uniformly, as fakes may be."
-        return poisoning_finding(self.collection, whole.counters)
+        return poisoning_finding(self.collection, whole)
 
     def headline(
         self, figures: Sequence[Figure], facts: Mapping[str, Any], *, leads: bool
@@ -246,7 +243,6 @@ class Values(SummedKind[Boolean | Choice | Cross]):
                 query.own_view,
                 among=query.among.value,
                 values=places,
-                covers=data.covers,
                 **terms,
             )
         answered = query.among is Denominator.ANSWERED
@@ -357,9 +353,11 @@ def answering(evidence: Estimator) -> float:
     return evidence.n * max(0.0, 1 - part if evidence.inverted else part)
 
 
-def poisoning_finding(collection: Collection, counters: Counts) -> tuple[bool, str]:
+def poisoning_finding(collection: Collection, whole: Tally) -> tuple[bool, str]:
     """Return whether the poisoning test of shares failed, and its message."""
-    if not counters.any():
+    if whole.covers:
+        return False, "Not tested: covers are drawn uniformly, as fakes may be."
+    if not whole.counters.any():
         return False, "There are no reports to test."
-    result = poisoning_test(collection, counters)
+    result = poisoning_test(collection, whole.counters)
     return result.failed, str(result)

@@ -66,28 +66,37 @@ def open_handler(collection: Collection) -> HashedStringsHandler:
 
 
 def found_places(
-    collection: Collection, counters: Counts, candidates: Candidates, alpha: float
+    collection: Collection,
+    counters: Counts,
+    candidates: Candidates,
+    alpha: float,
+    covers: int = 0,
 ) -> Counts:
     """Return the indices of the candidates that were found, the most frequent first.
 
-    Noise alone finds each with probability `alpha` (`estimation.open_strings.chance`).
+    Noise alone finds each with probability `alpha` (`estimation.open_strings.chance`). So many
+    reports are a shuffler's covers.
     """
     handler = open_handler(collection)
-    read = ReadBuckets.from_counters(handler, counters)
+    read = ReadBuckets.from_counters(handler, counters, covers)
     buckets = handler.buckets(candidates.places)
     chosen = find(read.scores, buckets, alpha)
     return chosen[read.falling([row[chosen] for row in buckets])]
 
 
 def discovered(
-    collection: Collection, counters: Counts, dictionary: Sequence[str], expected: float
+    collection: Collection,
+    counters: Counts,
+    dictionary: Sequence[str],
+    expected: float,
+    covers: int = 0,
 ) -> Candidates:
     """Return the strings found without candidates; a dictionary tells which are likely.
 
     At most `expected` of them are expected by chance.
     """
     domain = open_domain(collection)
-    read = ReadBuckets.from_counters(open_handler(collection), counters)
+    read = ReadBuckets.from_counters(open_handler(collection), counters, covers)
 
     def scores(part: int, texts: Sequence[str]) -> Floats:
         length = domain.prefixes[part]
@@ -111,17 +120,23 @@ class ReadBuckets:
     sizes: Counts
     supports: Counts
     scores: Floats
+    covers: int = 0
 
     @classmethod
-    def from_counters(cls, handler: HashedStringsHandler, counters: Counts) -> ReadBuckets:
+    def from_counters(
+        cls, handler: HashedStringsHandler, counters: Counts, covers: int = 0
+    ) -> ReadBuckets:
         """Decode the counters of each part."""
         sizes, supports = handler.parts(counters).sum(axis=1), handler.bucket_supports(counters)
-        return cls(handler, sizes, supports, part_scores(supports, sizes, handler.response))
+        received = handler.received(int(sizes.sum()) - covers, covers)
+        scores = part_scores(supports, sizes, received)
+        return cls(handler, sizes, supports, scores, covers)
 
     def falling(self, buckets: Sequence[Counts]) -> Counts:
         """Return the order of strings by their shares, by their buckets in the last parts."""
         rows = zip(self.supports[-len(buckets) :], buckets, strict=True)
-        shares = self.handler.evidence_of(self.sizes, [row[at] for row, at in rows]).points
+        counts = [row[at] for row, at in rows]
+        shares = self.handler.evidence_of(self.sizes, counts, self.covers).points
         return np.argsort(-shares, kind="stable")
 
 

@@ -26,14 +26,27 @@ from .window import WindowHandler
 class DistributionHandler(WindowHandler[DistributionMechanism]):
     """A number is the start of a window: its bucket."""
 
-    def estimate(self, domain: Number, counters: Counts, terms: IntervalTerms) -> BucketHistogram:
+    def estimate(
+        self, domain: Number, counters: Counts, terms: IntervalTerms, covers: int = 0
+    ) -> BucketHistogram:
         return estimate_distribution(
-            self.mechanism, domain, counters, terms.level, target=terms.target
+            self.mechanism,
+            domain,
+            counters,
+            terms.level,
+            target=terms.target,
+            covers=self.cover_reports(covers),
         )
 
-    def mean(self, domain: Number, counters: Counts, looks: LookCount) -> Estimator:  # noqa: ARG002 - one look alone
-        wave = get_wave(self.mechanism)
-        return WeightedEstimator.mean(domain, counters, wave.decoded, wave.squares)
+    def mean(
+        self,
+        domain: Number,
+        counters: Counts,
+        looks: LookCount,  # noqa: ARG002 - one look alone
+        covers: int = 0,
+    ) -> Estimator:
+        wave, among = get_wave(self.mechanism), self.cover_reports(covers)
+        return WeightedEstimator.mean(domain, counters, wave.decoded, wave.squares, among)
 
     @property
     def _slope(self) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 from veilcount_shared import Collection
 from veilcount_shared.domain import Number
 
-from ..estimation.confidence_intervals import Counts
+from ..estimation.confidence_intervals import Counts, Floats
 from ..estimation.confidence_sequences import LookCount
 from ..estimation.estimator import Estimator, IntervalTarget
 from ..estimation.fieller import ratios
@@ -34,6 +34,7 @@ from .handler import NumberEstimate, NumberHandler, ShareHandler, number_handler
 ALL_DEVICES = "of all devices"
 ANSWERED = "of those who answered"
 WITHIN_GROUP = "of those in the group"
+COVERS_HOLD_ONCE = "among a shuffler's covers, intervals hold at one planned look: looks=one"
 
 RequestedTarget = Literal["auto", "population", "cohort"]
 
@@ -43,33 +44,34 @@ class TermOptions(TypedDict, total=False):
 
     `contributions` is how many of these reports one person may have sent (default: as many as the
     campaign asks for); only if it is 1 can an interval be of the population. `simultaneous`
-    intervals cover all at once.
+    intervals cover all at once. So many `covers` of a shuffler are among the reports.
     """
 
     target: RequestedTarget
     simultaneous: bool
     contributions: int | None
     looks: LookCount
+    covers: int
 
 
 class ShareOptions(TermOptions, total=False):
     """Which shares: where presence is hidden, those `among` all devices or those that answered.
 
     `values` are the places of a few values of a large domain. Of open strings, `candidates` are
-    looked for, all at once, and `places` are those found among them. So many `covers` of a shuffler
-    are among the reports.
+    looked for, all at once, and `places` are those found among them.
     """
 
     among: Literal["all", "answered"]
     values: Sequence[int] | None
     candidates: Sequence[str]
-    covers: int
 
 
 def interval_terms(collection: Collection, level: float, options: TermOptions) -> IntervalTerms:
     """Return the terms of a collection's intervals."""
     target = target_of(collection, options.get("target", "auto"), options.get("contributions"))
     looks = options.get("looks", LookCount.ONE)
+    if looks is LookCount.EVERY and options.get("covers", 0):
+        raise ValueError(f"{collection.name}: {COVERS_HOLD_ONCE}")
     return IntervalTerms(level, target, options.get("simultaneous", False), looks)
 
 
@@ -84,7 +86,7 @@ def estimate(
     if not isinstance(collection.domain, Number):
         return estimate_shares(collection, counters, level, view, **options)
     handler, domain, terms = _number_terms(collection, level, options)
-    return handler.estimate(domain, counters, terms)
+    return handler.estimate(domain, counters, terms, options.get("covers", 0))
 
 
 def estimate_number(
@@ -92,7 +94,7 @@ def estimate_number(
 ) -> NumberEstimate:
     """Return the mean of a number, or its distribution."""
     handler, domain, terms = _number_terms(collection, level, options)
-    return handler.estimate(domain, counters, terms)
+    return handler.estimate(domain, counters, terms, options.get("covers", 0))
 
 
 def estimate_mean(
@@ -100,7 +102,8 @@ def estimate_mean(
 ) -> MeanEstimate:
     """Return the mean of a number, whatever its measure, from at least one report."""
     handler, domain, terms = _number_terms(collection, level, options)
-    return estimate_average(handler.mean(domain, counters, terms.looks), terms)
+    covers = options.get("covers", 0)
+    return estimate_average(handler.mean(domain, counters, terms.looks, covers), terms)
 
 
 def _number_terms(
@@ -124,15 +127,16 @@ def estimate_shares(
     handler, hidden = share_handler(collection), collection.has_absent
     terms, shown = interval_terms(collection, level, options), View(view)
     among, values = options.get("among", "all"), options.get("values")
+    covers = options.get("covers", 0)
     if shown is View.CONSISTENT and values is not None:
         raise ValueError("a consistent view is of all values: ask for them all")
     if among == "answered" and not hidden:
         raise ValueError(f"{collection.name}: presence is public, so all devices here answered")
     if not handler.lists_values and values is None:
-        return _found_strings(collection, counters, terms, options.get("candidates", ()))
+        candidates = options.get("candidates", ())
+        return _found_strings(collection, counters, terms, candidates, covers)
     size = collection.inputs - hidden
     places = np.arange(size) if values is None else np.array(values, np.int64)
-    covers = options.get("covers", 0)
     if handler.report_count(counters) <= covers:
         return _no_reports(len(places), level)
     if hidden:
@@ -140,27 +144,27 @@ def estimate_shares(
         everything = handler.support_counts(counters, everywhere, covers)
         if among == "all":
             return _of_all(everything, terms, shown, everywhere)
-        if covers:
-            raise ValueError("among covers, ask for the shares of all devices")
-        evidence: Estimator = _of_answered(handler, counters, everything, places)
+        evidence: Estimator = _of_answered(handler, counters, everything, places, covers)
         estimand = f"{ANSWERED}, {ESTIMANDS[terms.target]}"
         return estimate_frequencies(evidence, terms, places, estimand=estimand, view=shown)
-    if covers:
-        evidence = handler.support_counts(counters, places, covers)
-    else:
-        evidence = handler.evidence(counters, places)
+    evidence = handler.evidence(counters, places, covers)
     return estimate_frequencies(evidence, terms, places, view=shown)
 
 
 def _found_strings(
-    collection: Collection, counters: Counts, terms: IntervalTerms, texts: Sequence[str]
+    collection: Collection,
+    counters: Counts,
+    terms: IntervalTerms,
+    texts: Sequence[str],
+    covers: int,
 ) -> ShareEstimates | NoReports:
     """Return the shares of the candidates that are found; `places` are theirs among all."""
     handler, named = open_handler(collection), Candidates.from_texts(open_domain(collection), texts)
-    if not handler.report_count(counters):
+    if handler.report_count(counters) <= covers:
         return _no_reports(0, terms.level)
-    places = found_places(collection, counters, named, chance(len(named.texts)))
-    return estimate_frequencies(handler.evidence(counters, named.places[places]), terms, places)
+    places = found_places(collection, counters, named, chance(len(named.texts)), covers)
+    evidence = handler.evidence(counters, named.places[places], covers)
+    return estimate_frequencies(evidence, terms, places)
 
 
 def estimate_sums(
@@ -174,19 +178,25 @@ def estimate_sums(
 ) -> ShareEstimates | NoReports:
     """Return the shares of groups of inputs; `within` another group, those of its members."""
     handler, terms = share_handler(collection), interval_terms(collection, level, options)
-    if not handler.report_count(counters):
+    covers = options.get("covers", 0)
+    if handler.report_count(counters) <= covers:
         return _no_reports(len(groups), level)
     whole = None if within is None else np.unique(within)
     chosen = [np.unique(group) for group in groups]
     if whole is not None:
         chosen = [np.intersect1d(group, whole) for group in chosen]
-    evidence = handler.group_sums(counters, chosen)
+    evidence = handler.group_sums(counters, chosen, covers)
     estimand = ESTIMANDS[terms.target]
     if whole is not None:
-        part_of = handler.group_sums(counters, [whole])
-        joint = handler.joint_support(counters, whole)
+        joint, of_covers = _joint_supports(handler, counters, whole, covers)
         evidence = ratios(
-            handler.response, joint, tuple(chosen), whole, parts=evidence, part_of=part_of
+            handler.response,
+            joint,
+            tuple(chosen),
+            whole,
+            parts=evidence,
+            part_of=handler.group_sums(counters, [whole], covers),
+            of_covers=of_covers,
         )
         estimand = f"{WITHIN_GROUP}, {estimand}"
     return estimate_frequencies(evidence, terms, np.arange(len(groups)), estimand=estimand)
@@ -229,13 +239,42 @@ def _of_all(
 
 
 def _of_answered(
-    handler: ShareHandler[Any], counters: Counts, everything: SupportCounts, places: Counts
+    handler: ShareHandler[Any],
+    counters: Counts,
+    everything: SupportCounts,
+    places: Counts,
+    covers: int,
 ) -> Estimator:
     """Return the estimator of the shares of the devices that answered."""
     absent = np.array([handler.mechanism.k - 1])
-    parts, rest = everything.rows(slice(-1)), everything.rows(slice(-1, None))
-    joint = handler.joint_support(counters, absent)
-    return ratios(handler.response, joint, places, absent, parts=parts, part_of=rest, inverted=True)
+    joint, of_covers = _joint_supports(handler, counters, absent, covers)
+    return ratios(
+        handler.response,
+        joint,
+        places,
+        absent,
+        parts=everything.rows(slice(-1)),
+        part_of=everything.rows(slice(-1, None)),
+        inverted=True,
+        of_covers=of_covers,
+    )
+
+
+def _joint_supports(
+    handler: ShareHandler[Any], counters: Counts, whole: Counts, covers: int
+) -> tuple[Floats, Floats]:
+    """Return the persons' mean joint supports, and for each of them the covers' covariance.
+
+    A cover's are those of counters that all messages have in equal numbers.
+    """
+    joint = handler.joint_support(counters, whole)
+    if not covers:
+        return joint, np.zeros_like(joint)
+    n = handler.report_count(counters) - covers
+    evenly = np.full(len(counters), handler.counters_per_report)
+    of_cover = handler.joint_support(evenly, whole)
+    independent = handler.cover_support**2 * len(whole)
+    return joint + covers / n * (joint - of_cover), covers / n * (of_cover - independent)
 
 
 def _no_reports(size: int, level: float) -> NoReports:

@@ -27,6 +27,7 @@ from veilcount_shared.mechanisms import Mechanism
 from ..estimation.cdf import BucketHistogram
 from ..estimation.confidence_intervals import Counts, Floats
 from ..estimation.confidence_sequences import LookCount
+from ..estimation.cover_reports import NO_COVERS, CoverReports
 from ..estimation.covered_supports import CoveredSupports
 from ..estimation.difference import persons_variance
 from ..estimation.estimator import Estimator
@@ -188,16 +189,21 @@ class ShareHandler(MechanismHandler[S]):
         counts = self.supports(counters, few)
         n = self.report_count(counters) - covers
         if covers:
-            support = self.mixture.owned / self.mixture.messages
+            support = self.cover_support
             return CoveredSupports(n, counts, self.response, families, covers, support)
         return SupportCounts(n, counts, self.response, families)
 
-    def evidence(self, counters: Counts, places: Counts) -> Estimator:
+    def evidence(self, counters: Counts, places: Counts, covers: int = 0) -> Estimator:
         """Return the estimator of some values, whatever it is made of."""
-        return self.support_counts(counters, places)
+        return self.support_counts(counters, places, covers)
+
+    @property
+    def cover_support(self) -> float:
+        """The probability that a cover supports an input."""
+        return self.mixture.owned / self.mixture.messages
 
     @abstractmethod
-    def group_sums(self, counters: Counts, groups: Sequence[Counts]) -> Estimator:
+    def group_sums(self, counters: Counts, groups: Sequence[Counts], covers: int = 0) -> Estimator:
         """Return the estimator of the shares of groups of inputs, each of them a set."""
 
     @abstractmethod
@@ -236,12 +242,28 @@ class NumberHandler(MechanismHandler[M]):
     """A mechanism of numbers: its counters give the mean, and perhaps the distribution."""
 
     @abstractmethod
-    def estimate(self, domain: Number, counters: Counts, terms: IntervalTerms) -> NumberEstimate:
-        """Return the mean, or the distribution."""
+    def estimate(
+        self, domain: Number, counters: Counts, terms: IntervalTerms, covers: int = 0
+    ) -> NumberEstimate:
+        """Return the mean, or the distribution; so many reports are a shuffler's covers."""
 
     @abstractmethod
-    def mean(self, domain: Number, counters: Counts, looks: LookCount) -> Estimator:
-        """Return the estimator of the mean, from at least one report."""
+    def mean(
+        self, domain: Number, counters: Counts, looks: LookCount, covers: int = 0
+    ) -> Estimator:
+        """Return the estimator of the mean, from at least one report of a person."""
+
+    def cover_reports(self, covers: int) -> CoverReports:
+        """Return so many covers, with the probability of each message."""
+        if not covers:
+            return NO_COVERS
+        return CoverReports(covers, self.cover_chances)
+
+    @property
+    def cover_chances(self) -> Floats:
+        """The probability of each message of a cover: of one that draws nothing before, uniform."""
+        messages = self.mechanism.messages
+        return np.full(messages, 1 / messages)
 
 
 HANDLERS: dict[type, type[MechanismHandler[Any]]] = {}

@@ -18,9 +18,12 @@ from ..estimation.open_strings import (
     BY_LETTERS,
     HalfSupports,
     PartSupports,
+    among_covers,
     least_share,
+    persons_part,
 )
 from ..estimation.proportions import SupportCounts
+from ..estimation.response_distribution import ResponseDistribution
 from ..series.packed_rows import Counters
 from .handler import ShareHandler, handles
 from .projective_geometry import ProjectiveGeometryHandler
@@ -61,23 +64,31 @@ class HashedStringsHandler(ShareHandler[HashedStrings]):
             row[:] = self._geometry.supports(part)
         return supports
 
-    def evidence(self, counters: Counts, places: Counts) -> HalfSupports | PartSupports:
+    def evidence(
+        self, counters: Counts, places: Counts, covers: int = 0
+    ) -> HalfSupports | PartSupports:
         """Return that of pairs of buckets; of beginnings, that of buckets of the last part."""
         parts = self.parts(counters)
         if self.mechanism.parts != HALVES:
-            return self.evidence_of(parts.sum(axis=1), [self._geometry.supports(parts[-1], places)])
+            counts = [self._geometry.supports(parts[-1], places)]
+            return self.evidence_of(parts.sum(axis=1), counts, covers)
         both = zip(parts, self.buckets(places), strict=True)
-        return self.evidence_of(
-            parts.sum(axis=1), [self._geometry.supports(half, buckets) for half, buckets in both]
-        )
+        counts = [self._geometry.supports(half, buckets) for half, buckets in both]
+        return self.evidence_of(parts.sum(axis=1), counts, covers)
 
-    def evidence_of(self, sizes: Counts, counts: Sequence[Counts]) -> HalfSupports | PartSupports:
+    def evidence_of(
+        self, sizes: Counts, counts: Sequence[Counts], covers: int = 0
+    ) -> HalfSupports | PartSupports:
         """Return the estimator of counted supports: of both halves, or of the last part."""
-        k = self.mechanism.k
+        k, n, support = self.mechanism.k, int(sizes.sum()) - covers, self.cover_support
         if self.mechanism.parts == HALVES:
-            return HalfSupports(sizes, np.stack(counts), self.response, k)
+            return HalfSupports(sizes, np.stack(counts), self.response, k, covers, support)
         part = SupportCounts(max(int(sizes[-1]), 1), counts[-1], self.response, k)
-        return PartSupports(int(sizes.sum()), part)
+        return PartSupports(n, among_covers(part, persons_part(n, covers), support), covers)
+
+    def received(self, n: float, covers: int) -> ResponseDistribution:
+        """Return the distribution of any report's support of a bucket, of n persons and covers."""
+        return self.response.diluted(persons_part(n, covers), self.cover_support)
 
     def supports(self, counters: Counts, places: Counts | None = None) -> Counts:
         if places is None:
@@ -95,21 +106,22 @@ class HashedStringsHandler(ShareHandler[HashedStrings]):
         push, pull = super().reach()
         return push * self._readings, pull * self._readings
 
-    def least_share(self, n: float, alpha: float) -> float:
+    def least_share(self, n: float, alpha: float, covers: int = 0) -> float:
         """Return the share of a string that is found half of the time, in a test at alpha.
 
         Where strings are found by their beginnings, about, whatever alpha is.
         """
+        received, reports = self.received(n, covers), n + covers
         if self._readings == 1:
-            return least_share(self.response, n, alpha)
-        return least_share(self.response, n / self._readings, BY_LETTERS)
+            return least_share(received, reports, alpha)
+        return least_share(received, reports / self._readings, BY_LETTERS)
 
     @property
     def _readings(self) -> int:
         """How many reports there are for each that tells a string's share."""
         return 1 if self.mechanism.parts == HALVES else self.mechanism.parts
 
-    def group_sums(self, counters: Counts, groups: Sequence[Counts]) -> Estimator:  # noqa: ARG002 - refused
+    def group_sums(self, counters: Counts, groups: Sequence[Counts], covers: int = 0) -> Estimator:  # noqa: ARG002 - refused
         _refuse("groups of values")
 
     def joint_support(self, counters: Counts, whole: Counts) -> Floats:  # noqa: ARG002 - refused

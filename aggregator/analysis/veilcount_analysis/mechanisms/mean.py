@@ -28,17 +28,19 @@ class MeanHandler(WindowHandler[MeanMechanism]):
     has_anytime_intervals = True
 
     def estimate(
-        self, domain: Number, counters: Counts, terms: IntervalTerms
+        self, domain: Number, counters: Counts, terms: IntervalTerms, covers: int = 0
     ) -> MeanEstimate | NoReports:
-        if not counters.sum():
+        if counters.sum() <= covers:
             ends = np.array([float(domain.low)]), np.array([float(domain.high)])
             return NoReports(low=ends[0], high=ends[1], level=terms.level)
-        return estimate_average(self.mean(domain, counters, terms.looks), terms)
+        return estimate_average(self.mean(domain, counters, terms.looks, covers), terms)
 
-    def mean(self, domain: Number, counters: Counts, looks: LookCount) -> Estimator:
+    def mean(
+        self, domain: Number, counters: Counts, looks: LookCount, covers: int = 0
+    ) -> Estimator:
         if looks is LookCount.EVERY:
             return anytime_mean(self.mechanism, domain, counters)
-        return DecodedMean.from_counters(self.mechanism, domain, counters)
+        return DecodedMean.from_counters(self.mechanism, domain, counters, covers)
 
     def noise_variance(self) -> float:
         """Return the worst variance over all numbers, for the range [0, 1]."""
@@ -53,7 +55,8 @@ class MeanHandler(WindowHandler[MeanMechanism]):
 
     def persons_variance(self, domain: object, evidence: Estimator) -> Floats:
         """Return the most that the variance among persons can be."""
-        return persons_variance_of_mean(self.mechanism, cast("Number", domain), evidence)
+        covers = evidence.cover_noise if isinstance(evidence, DecodedMean) else 0.0
+        return persons_variance_of_mean(self.mechanism, cast("Number", domain), evidence, covers)
 
     def rounded(self, points: Ints) -> tuple[Ints, Floats]:
         """Return the start at or below each point, and the chance of the next one instead.

@@ -34,11 +34,14 @@ class MomentsHandler(MechanismHandler[Moments]):
     def _mean(self) -> MeanHandler:
         return MeanHandler(self.mechanism.mean)
 
-    def means(self, counters: Counts) -> MomentMeans:
-        """Return the estimate of each moment, of numbers from -1 to 1."""
+    def means(self, counters: Counts, covers: int = 0) -> MomentMeans:
+        """Return the estimate of each moment, of numbers from -1 to 1.
+
+        So many of the reports are a shuffler's covers, and at least one is not.
+        """
         rows = counters.reshape(len(self.mechanism.moments), -1)
         levels = 2 * decoded_levels(self.mechanism.mean) - 1
-        return MomentMeans.from_levels(self.mechanism.features, rows, levels)
+        return MomentMeans.from_levels(self.mechanism.features, rows, levels, covers)
 
     def noise_variance(self) -> float:
         """Return that of a moment as a part of its range; few devices report it."""

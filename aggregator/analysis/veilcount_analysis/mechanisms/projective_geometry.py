@@ -58,8 +58,8 @@ class ProjectiveGeometryHandler(ShareHandler[ProjectiveGeometry]):
     def unused_supports(self, counters: Counts) -> Counts:
         return unused_supports(self.mechanism, counters)
 
-    def group_sums(self, counters: Counts, groups: Sequence[Counts]) -> Estimator:
-        return CellSums.from_counters(self.mechanism, counters, groups)
+    def group_sums(self, counters: Counts, groups: Sequence[Counts], covers: int = 0) -> Estimator:
+        return CellSums.from_counters(self.mechanism, counters, groups, covers)
 
     def joint_support(self, counters: Counts, whole: Counts) -> Floats:
         together = self.supports(counters * points_held(self.mechanism, whole))

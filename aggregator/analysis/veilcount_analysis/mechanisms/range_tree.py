@@ -42,13 +42,35 @@ class RangeTreeHandler(NumberHandler[RangeTree]):
         """The handlers of the levels' mechanisms."""
         return [share_handler_of(level) for level in self.mechanism.levels]
 
-    def estimate(self, domain: Number, counters: Counts, terms: IntervalTerms) -> RangeEstimator:
+    def estimate(
+        self, domain: Number, counters: Counts, terms: IntervalTerms, covers: int = 0
+    ) -> RangeEstimator:
         return estimate_ranges(
-            tree_weights(self.mechanism), domain, counters, terms.level, target=terms.target
+            tree_weights(self.mechanism),
+            domain,
+            counters,
+            terms.level,
+            target=terms.target,
+            covers=self.cover_reports(covers),
         )
 
-    def mean(self, domain: Number, counters: Counts, looks: LookCount) -> Estimator:  # noqa: ARG002 - one look alone
-        return tree_mean(tree_weights(self.mechanism), domain, counters)
+    def mean(
+        self,
+        domain: Number,
+        counters: Counts,
+        looks: LookCount,  # noqa: ARG002 - one look alone
+        covers: int = 0,
+    ) -> Estimator:
+        weights, among = tree_weights(self.mechanism), self.cover_reports(covers)
+        return tree_mean(weights, domain, counters, among)
+
+    @property
+    def cover_chances(self) -> Floats:
+        """A cover draws its level as a device does, then one of the level's messages."""
+        levels = self.mechanism.levels
+        return np.concatenate(
+            [np.full(level.messages, 1 / level.messages / len(levels)) for level in levels]
+        )
 
     def noise_variance(self) -> float:
         """Return that of the share of a quarter of the range: the first level's node.

@@ -12,9 +12,10 @@ from veilcount_shared.composition import Overlap
 from veilcount_shared.mechanisms import SubsetSelection
 
 from ..estimation.confidence_intervals import Counts, Floats
+from ..estimation.covered_supports import CoveredSupports
 from ..estimation.estimator import Estimator
 from ..estimation.proportions import GroupSums, SupportCounts
-from ..estimation.response_distribution import group_response
+from ..estimation.response_distribution import group_of_cover, group_response
 from ..series.packed_rows import Counters, Packed
 from .handler import Flags, ShareHandler, handles
 from .sampling import Ints, Mixture, chunks, scattered
@@ -98,19 +99,15 @@ class SubsetSelectionHandler(ShareHandler[SubsetSelection]):
     def supports(self, counters: Counts, places: Counts | None = None) -> Counts:
         return counters if places is None else counters[places]
 
-    def group_sums(self, counters: Counts, groups: Sequence[Counts]) -> Estimator:
-        n = self.report_count(counters)
-        return GroupSums(
-            tuple(
-                SupportCounts(
-                    n,
-                    counters[group].sum(keepdims=True),
-                    group_response(self.mechanism, len(group)),
-                    1,
-                )
-                for group in groups
-            )
-        )
+    def group_sums(self, counters: Counts, groups: Sequence[Counts], covers: int = 0) -> Estimator:
+        return GroupSums(tuple(self._group_sum(counters, group, covers) for group in groups))
+
+    def _group_sum(self, counters: Counts, group: Counts, covers: int) -> SupportCounts:
+        m, count, n = self.mechanism, counters[group].sum(keepdims=True), len(group)
+        persons, response = self.report_count(counters) - covers, group_response(m, n)
+        if not covers:
+            return SupportCounts(persons, count, response, 1)
+        return CoveredSupports(persons, count, response, 1, covers, *group_of_cover(m, n))
 
     def joint_support(self, counters: Counts, whole: Counts) -> Floats:
         """Return the expected joint supports: counters of subsets keep no pairs.

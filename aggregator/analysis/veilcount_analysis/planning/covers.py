@@ -1,4 +1,4 @@
-"""The plan of a shuffled question: covers alone give the central epsilon, whoever else lies.
+"""The solver of a shuffled question: covers alone give the central epsilon, whoever else lies.
 
 The report's epsilon is fixed: it is what shuffler and server learn together. The central epsilon
 and delta decide how many covers there are; two of devices, central epsilon and error, the third.
@@ -7,110 +7,120 @@ and delta decide how many covers there are; two of devices, central epsilon and 
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass
+from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
+from veilcount_shared.batch_rules import default_grace
+from veilcount_shared.collection import Model
 from veilcount_shared.mechanisms import Randomizer
+from veilcount_shared.models import TRUST_MODELS
+from veilcount_shared.periods import Unit
 
 from ..errors import QueryError
+from ..estimation.open_strings import chance, least_share
+from ..estimation.response_distribution import ResponseDistribution
+from ..mechanisms import share_handler_of
+from ..mechanisms.handler import ShareHandler
 from ..privacy.shuffled import least_covers, shuffled_error
-from ..privacy.trust_models import Quantity
-from .solvers import QuestionShape, fewest_devices
+from ..privacy.trust_models import ErrorEstimate, Quantity
+from ..privacy.trust_models.quantity import two_sided
+from .solvers import REPORT_EPSILON, QuestionShape, Solution, Solver, unreachable
 
-REPORT_EPSILON = Fraction(4)
 GRAIN = 100  # central epsilons are planned in hundredths
+_SIZES = TRUST_MODELS[Model.SHUFFLED].batch_sizes
+assert _SIZES is not None, "shuffled batches have sizes"  # noqa: S101 - narrows the type
+SIZES = _SIZES
 
 
-@dataclass(frozen=True, slots=True)
-class CoverPlan:
-    """Devices, central (epsilon, delta) and error that belong together, and what they take."""
+class CoverSolver(Solver):
+    """The device adds noise, and the covers of a shuffler of another party hide its report."""
 
-    devices: int
-    epsilon: Fraction
-    delta: Fraction
-    report_epsilon: Fraction
-    covers: int
-    error: float  # standard error, in the quantity's own units
+    def __init__(self, question: QuestionShape) -> None:
+        _check(question)
+        super().__init__(question)
 
-
-@dataclass(frozen=True, slots=True)
-class CoverPlanner:
-    """One question, at one epsilon of a report.
-
-    Of values, absence is one more unless presence is public: it is reported and mixed like them.
-    """
-
-    question: QuestionShape
-    report_epsilon: Fraction = REPORT_EPSILON
-    hidden: bool = True
-
-    def __post_init__(self) -> None:
-        """Refuse arms: segments would split a batch."""
-        if self.question.arms > 1:
-            raise QueryError("arms", self.question.arms, "a batch is not split: give 1")
+    @property
+    def report_epsilon(self) -> Fraction:
+        """What shuffler and server learn of a report together."""
+        return self.question.batch.report_epsilon
 
     @property
     def quantity(self) -> Quantity:
-        """What is estimated, with the cell of absence."""
+        """What is estimated; absence is reported and mixed like values."""
         values = self.question.values
-        if values is None:
+        if values is None or not hides_presence(self.question):
             return self.question.quantity
-        return Quantity.of_values(values + self.hidden)
+        return Quantity.of_values(values + 1)
 
     @property
     def mechanism(self) -> Randomizer:
         """What a device reports by: the local choice, within 2 % of the best with covers."""
         return self.quantity.family(self.report_epsilon)
 
-    def error(self, devices: int, epsilon: Fraction) -> CoverPlan:
-        """Return the error of so many devices at a central epsilon."""
+    def error(self, devices: int, epsilon: Fraction) -> Solution:
+        """Return the error of so many devices among the covers that this epsilon takes."""
+        if not epsilon < self.report_epsilon:
+            fix = f"give less than a report's own epsilon, {float(self.report_epsilon):g}"
+            raise QueryError("epsilon", epsilon, fix)
         covers = least_covers(self.mechanism, epsilon, self.question.delta)
-        error = shuffled_error(self.mechanism, devices, covers) * self.quantity.width
-        return CoverPlan(devices, epsilon, self.question.delta, self.report_epsilon, covers, error)
+        rmse = shuffled_error(self.mechanism, devices, covers) * self.quantity.width
+        error = ErrorEstimate(rmse, two_sided(self.question.level) * rmse)
+        share = self._least_share(devices, covers)
+        return Solution(devices, epsilon, self.report_epsilon, error, share, covers)
 
-    def epsilon(self, devices: int, error: float) -> CoverPlan:
+    def epsilon(self, devices: int, error: float) -> Solution:
         """Return the least central epsilon, in hundredths, at which devices reach the error."""
-        steps = range(int(self.report_epsilon * GRAIN) + 1)
-        least = bisect_left(
-            steps,
-            True,
-            lo=1,
-            key=lambda step: self.error(devices, Fraction(step, GRAIN)).error <= error,
-        )
+        steps = range(int(self.report_epsilon * GRAIN))
+
+        def is_enough(step: int) -> bool:
+            return self.error(devices, Fraction(step, GRAIN)).accuracy <= error
+
+        least = bisect_left(steps, True, lo=1, key=is_enough)
         if least == len(steps):
-            raise QueryError("error", error, "out of reach without covers: give more devices")
+            raise unreachable(self.question, error)
         return self.error(devices, Fraction(least, GRAIN))
 
-    def devices(self, epsilon: Fraction, error: float) -> CoverPlan:
-        """Return how many devices reach the error at a central epsilon."""
-        needed = fewest_devices(lambda n: self.error(n, epsilon).error <= error)
-        if needed is None:
-            raise QueryError("error", error, "out of reach of any number of devices")
-        return self.error(needed, epsilon)
+    def _least_share(self, devices: int, covers: int) -> float | None:
+        """Return the share of an open string that is found half of the time; None: of no string."""
+        candidates = self.question.candidates
+        if candidates is None:
+            return None
+        response = among_covers(share_handler_of(self.mechanism), devices, covers)
+        return least_share(response, devices, chance(candidates))
 
 
-def cover_plan(
-    question: QuestionShape,
-    *,
-    devices: int | None = None,
-    epsilon: Fraction | None = None,
-    error: float | None = None,
-    share: float = 1.0,
-    report_epsilon: Fraction = REPORT_EPSILON,
-    hidden: bool = True,
-) -> CoverPlan:
-    """Return the plan: give exactly two of devices, central epsilon and error.
+def among_covers(handler: ShareHandler[Any], n: int, covers: int) -> ResponseDistribution:
+    """Return what a report counts, with its part of the variance that covers add."""
+    response = handler.response
+    if not covers:
+        return response
+    added = covers * handler.cover_variance() * response.gap**2 / n
+    return replace(response, floor=response.floor + added)
 
-    The error is a standard error, relative to `share` if one is stated.
-    """
-    if (epsilon is not None and not epsilon > 0) or (error is not None and not error > 0):
-        raise QueryError("plan", None, "give numbers above 0")
-    planner = CoverPlanner(question, report_epsilon, hidden)
-    match devices, epsilon, error:
-        case int(n), Fraction() as central, None:
-            return planner.error(n, central)
-        case int(n), None, float(relative):
-            return planner.epsilon(n, relative * share)
-        case None, Fraction() as central, float(relative):
-            return planner.devices(central, relative * share)
-    raise QueryError("plan", None, "give exactly two of devices, epsilon and error")
+
+def hides_presence(question: QuestionShape) -> bool:
+    """Whether absence is reported as a value; of a number, features and strings it cannot be."""
+    return question.values is not None and not question.batch.public
+
+
+def grace_of(question: QuestionShape) -> int:
+    """Return the days that a batch waits for the devices of a period."""
+    return question.batch.grace or default_grace(question.unit)
+
+
+def least_reports(devices: int) -> int:
+    """Return the least reports of a batch: the default, or half of fewer devices."""
+    return max(SIZES.least, min(SIZES.default, devices // 2))
+
+
+def _check(question: QuestionShape) -> None:
+    """Refuse what a definition of this model refuses too."""
+    batch = question.batch
+    if question.arms > 1:
+        raise QueryError("arms", question.arms, "a batch is not split: give 1")
+    if question.unit is Unit.EVENT:
+        raise QueryError("unit", question.unit, "a batch is of a period: give day, week or month")
+    if not 0 < batch.report_epsilon <= REPORT_EPSILON:
+        fix = f"give more than 0, and at most {float(REPORT_EPSILON):g}"
+        raise QueryError("report", batch.report_epsilon, fix)

@@ -28,8 +28,25 @@ from ..mechanisms import handler_of, share_handler_of
 from ..privacy.budget.composition import ComposedEpsilon, compose_answers
 from ..privacy.trust_models.quantity import ErrorEstimate, with_sampling
 from ..text.number_format import decimal, delta
+from .batches import BatchPlan, batch_plan
+from .covers import CoverSolver, among_covers, grace_of, hides_presence, least_reports
 from .over_time import TimeStrategy, time_strategies
-from .solvers import SOLVERS, YES_OR_NO, QuestionShape, Solution, Solver, TrustedParty
+from .solvers import (
+    YES_OR_NO,
+    BatchTerms,
+    CentralSolver,
+    LocalSolver,
+    QuestionShape,
+    Solution,
+    Solver,
+    TrustedParty,
+)
+
+SOLVERS: dict[TrustedParty, type[Solver]] = {
+    TrustedParty.LOCAL: LocalSolver,
+    TrustedParty.SHUFFLED: CoverSolver,
+    TrustedParty.CENTRAL: CentralSolver,
+}
 
 LISTED = 24  # more values than these are better kept in a file of their own
 YEAR = timedelta(days=365)
@@ -48,7 +65,9 @@ def _lines(question: QuestionShape, trust: TrustedParty, choice: Solution) -> It
         yield f"budget = {decimal(choice.epsilon)}"
         yield 'adjacency = "substitute"'
     else:
-        yield f"epsilon = {decimal(choice.device)}{_hidden(question, trust, choice)}"
+        yield f"epsilon = {decimal(choice.device)}"
+    if trust is TrustedParty.SHUFFLED:
+        yield from _batch(question, choice)
     yield f'unit = "{question.unit}"'
     yield f"from = {question.start}"
     yield f"until = {_until(question)}"
@@ -76,13 +95,19 @@ def _domain(question: QuestionShape, trust: TrustedParty) -> Iterator[str]:
         yield f'values_file = "values.txt"  # {question.values:,} lines'
 
 
-def _hidden(question: QuestionShape, trust: TrustedParty, choice: Solution) -> str:
-    if trust is not TrustedParty.SHUFFLED:
-        return ""
-    return (
-        f"  # {decimal(choice.epsilon)} at delta {delta(question.delta)}, only behind an"
-        " independent shuffler"
-    )
+def _batch(question: QuestionShape, choice: Solution) -> Iterator[str]:
+    """Yield the model, and a batch whose covers keep the epsilon that was planned."""
+    yield 'model = "shuffled"'
+    if not hides_presence(question):
+        yield 'presence = "public"'
+    rules = {
+        "epsilon": decimal(choice.epsilon),
+        "delta": delta(question.delta),
+        "least": least_reports(choice.devices),
+        "covers": choice.covers,
+        "grace": grace_of(question),
+    }
+    yield f"batch = {{{', '.join(f'{key} = {number}' for key, number in rules.items())}}}"
 
 
 def _until(question: QuestionShape) -> date:
@@ -133,6 +158,7 @@ class PlanResult:
     sentence: str
     toml: str
     over_time: tuple[TimeStrategy, ...]  # at this epsilon for the whole campaign
+    batch: BatchPlan | None  # where reports travel by shuffler
 
 
 def plan(
@@ -156,6 +182,8 @@ def plan(
         raise QueryError("devices", devices, f"give at least one for each of {question.arms}")
     if trust is TrustedParty.CENTRAL:
         _countable(question)
+    if trust is not TrustedParty.SHUFFLED and question.batch != BatchTerms():
+        raise QueryError("trust", trust, "the terms of a batch are for shuffled: leave them out")
     solver = SOLVERS[trust](question)
     if devices is not None and epsilon is not None:
         return _planned(solver, trust, named, solver.error(devices, parse_epsilon(epsilon)))
@@ -201,7 +229,7 @@ def _countable(question: QuestionShape) -> None:
 
 
 def _planned(solver: Solver, trust: TrustedParty, found: str, choice: Solution) -> PlanResult:
-    question, quantity = solver.question, solver.question.quantity
+    question, quantity = solver.question, solver.quantity
     per_arm = solver.each(choice.devices)
     mechanism = None if choice.device is None else quantity.family(choice.device)
     shown = choice.epsilon if choice.device is None else choice.device
@@ -243,6 +271,7 @@ def _planned(solver: Solver, trust: TrustedParty, found: str, choice: Solution) 
         sentence=sentence(trust, one, every, times),
         toml=definition(question, trust, choice),
         over_time=time_strategies(question, trust, choice.devices, choice.epsilon),
+        batch=batch_plan(solver, choice) if isinstance(solver, CoverSolver) else None,
     )
 
 
@@ -254,15 +283,17 @@ def _detectable(solver: Solver, choice: Solution, mechanism: Randomizer | None) 
     if mechanism is None:
         curator = solver.question.quantity.curator(choice.epsilon)
         return curator.half_width(CUT / inputs) / per_arm
-    return noise_line(share_handler_of(mechanism).response, per_arm, inputs)
+    response = among_covers(share_handler_of(mechanism), per_arm, choice.covers)
+    return noise_line(response, per_arm, inputs)
 
 
 def _correlation(solver: Solver, choice: Solution) -> float | None:
     """Return half of the interval of a correlation near 0; None if none can be stated."""
-    features, quantity = solver.question.features, solver.question.quantity
+    features = solver.question.features
     if features is None or choice.device is None:
         return None
-    means = MomentMeans.evenly_spread(features, choice.devices, quantity.variance(choice.device))
+    variance = choice.error.rmse**2 * choice.devices
+    means = MomentMeans.evenly_spread(features, choice.devices, variance)
     correlation = means.correlations(solver.question.level)
     width = float(correlation.high[0] - correlation.low[0]) / 2
     return width if isfinite(width) else None
@@ -270,7 +301,7 @@ def _correlation(solver: Solver, choice: Solution) -> float | None:
 
 def _headroom(solver: Solver, mechanism: Randomizer | None) -> Headroom:
     """Each fake device can count for (1 - Q) / (P - Q) of a person, or for -Q / (P - Q)."""
-    fakes, width = solver.question.fakes, solver.question.quantity.width
+    fakes, width = solver.question.fakes, solver.quantity.width
     push, pull = (1.0, 0.0) if mechanism is None else handler_of(mechanism).reach()
     return Headroom(fakes, float(fakes) * push * width, float(fakes) * pull * width)
 
@@ -293,6 +324,7 @@ def sentence(trust: TrustedParty, one: Fraction, every: Fraction, times: int) ->
     """Return what the plan promises a person, plainly."""
     seen = "release" if trust is TrustedParty.CENTRAL else "answer"
     whose = " (the curator sees the truth)" if trust is TrustedParty.CENTRAL else ""
+    seen += " and knows whose it is" if trust is TrustedParty.SHUFFLED else ""
     alone = f"someone who sees one {seen} guesses a yes/no right at most {percent(one)}"
     if times == 1:
         return alone + whose

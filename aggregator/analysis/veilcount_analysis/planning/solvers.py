@@ -28,7 +28,6 @@ from ..errors import QueryError
 from ..estimation.open_strings import PRICES, chance, least_share
 from ..kinds.registry import NUMBER_KINDS
 from ..mechanisms import share_handler_of
-from ..privacy.amplification import amplified, largest_local_epsilon
 from ..privacy.trust_models import ErrorEstimate, Quantity
 from ..privacy.trust_models.quantity import two_sided
 
@@ -36,6 +35,18 @@ USUAL = {Unit.EVENT: 30, Unit.DAY: 30, Unit.WEEK: 12, Unit.MONTH: 12, Unit.USER:
 MOST_ARMS = 2
 YES_OR_NO = 2
 MAX_TESTED = int(PRICES[-1][0])  # candidates
+
+
+REPORT_EPSILON = Fraction(4)  # the most that a definition has unless it is written out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchTerms:
+    """How the reports of a shuffled question are to travel; other questions have no use for it."""
+
+    report_epsilon: Fraction = REPORT_EPSILON  # what shuffler and server learn together
+    grace: int | None = None  # days; by default those of the unit
+    public: bool = False  # presence; by default it is hidden, of values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +71,7 @@ class QuestionShape:
     level: float = 0.95
     delta: Fraction = Fraction(1, 10**6)
     fakes: Fraction = Fraction(1, 100)
+    batch: BatchTerms = BatchTerms()
 
     def __post_init__(self) -> None:
         self._check_enums()
@@ -190,6 +202,7 @@ class Solution:
     device: Fraction | None
     error: ErrorEstimate
     least_share: float | None = None  # of an open string that is found half of the time
+    covers: int = 0  # cover reports of a batch
 
     @property
     def accuracy(self) -> float:
@@ -203,6 +216,11 @@ class Solver(ABC):
 
     question: QuestionShape
 
+    @property
+    def quantity(self) -> Quantity:
+        """What is estimated, as this model collects it."""
+        return self.question.quantity
+
     @abstractmethod
     def error(self, devices: int, epsilon: Fraction) -> Solution:
         """Return the error of so many devices at this epsilon."""
@@ -211,7 +229,7 @@ class Solver(ABC):
         """Return the epsilon at which so many devices reach the error."""
         least = least_epsilon(lambda tried: self.error(devices, tried).accuracy <= error)
         if least is None:
-            raise _unreachable(self.question, error)
+            raise unreachable(self.question, error)
         return self.error(devices, least)
 
     def devices(self, epsilon: Fraction, error: float) -> Solution:
@@ -219,7 +237,7 @@ class Solver(ABC):
         arms = self.question.arms
         devices_needed = fewest_devices(lambda n: self.error(n * arms, epsilon).accuracy <= error)
         if devices_needed is None:
-            raise _unreachable(self.question, error)
+            raise unreachable(self.question, error)
         return self.error(devices_needed * arms, epsilon)
 
     def each(self, devices: int) -> int:
@@ -227,7 +245,8 @@ class Solver(ABC):
         return devices // self.question.arms
 
 
-def _unreachable(question: QuestionShape, error: float) -> QueryError:
+def unreachable(question: QuestionShape, error: float) -> QueryError:
+    """Return the refusal of an error that no epsilon or number of devices reaches."""
     fix = f"out of reach even at epsilon {EPSILON_MAX}: give more devices or a wider one"
     return QueryError(question.accuracy, error, fix)
 
@@ -246,49 +265,6 @@ class LocalSolver(Solver):
         return Solution(devices, epsilon, device, error, question.least_share(n, device))
 
 
-class ShuffledSolver(LocalSolver):
-    """The device adds the noise and an independent shuffler hides it among the others of its arm.
-
-    Epsilon holds at the question's delta.
-    """
-
-    def error(self, devices: int, epsilon: Fraction) -> Solution:
-        question = self.question
-        family = question.quantity.family
-        device = largest_local_epsilon(family, self.each(devices), epsilon, question.delta)
-        return self.solution(devices, epsilon, device)
-
-    def epsilon(self, devices: int, error: float) -> Solution:
-        device = least_epsilon(
-            lambda tried: self.solution(devices, tried, tried).accuracy <= error, grain=1000
-        )
-        if device is None:
-            raise _unreachable(self.question, error)
-        mechanism = self.question.quantity.family(device)
-        bound = amplified(mechanism, self.each(devices), self.question.delta)
-        return self.solution(devices, bound.epsilon, device)
-
-    def devices(self, epsilon: Fraction, error: float) -> Solution:
-        """Return how many devices reach the error at this epsilon.
-
-        The larger the local epsilon, the fewer it takes.
-        """
-        question = self.question
-        family = question.quantity.family
-        device = largest_local_epsilon(
-            family, lambda tried: self._each(tried, error) or MOST, epsilon, question.delta
-        )
-        per_arm = self._each(device, error)
-        if per_arm is None:
-            raise _unreachable(question, error)
-        return self.solution(per_arm * question.arms, epsilon, device)
-
-    def _each(self, device: Fraction, error: float) -> int | None:
-        """Return how many devices an arm needs at this local epsilon."""
-        arms = self.question.arms
-        return fewest_devices(lambda n: self.solution(n * arms, device, device).accuracy <= error)
-
-
 class CentralSolver(Solver):
     """A curator adds the noise, to each arm's own answer: a person is in one arm only."""
 
@@ -300,10 +276,3 @@ class CentralSolver(Solver):
         error = ErrorEstimate(noise.deviation * sqrt(question.arms), width)
         scale = quantity.count / self.each(devices)
         return Solution(devices, epsilon, None, error.times(scale))
-
-
-SOLVERS: dict[TrustedParty, type[Solver]] = {
-    TrustedParty.LOCAL: LocalSolver,
-    TrustedParty.SHUFFLED: ShuffledSolver,
-    TrustedParty.CENTRAL: CentralSolver,
-}

@@ -94,13 +94,14 @@ def compare_local_and_central(
         population.n,
         float(collection.unit_epsilon),
         level,
-        _truth(collection, population),
+        true_figures(collection, population),
         _local(collection, counters, level),
-        _central(collection, population, generator, level),
+        central_estimate(collection, population, generator, level),
     )
 
 
-def _truth(collection: Collection, population: Population) -> Floats:
+def true_figures(collection: Collection, population: Population) -> Floats:
+    """Return the true mean, or the true share of each input."""
     if isinstance(collection.domain, Number):
         low, high = float(collection.domain.low), float(collection.domain.high)
         share = float(population.devices @ (population.inputs / GRID)) / population.n
@@ -119,7 +120,7 @@ def _local(collection: Collection, counters: Counters, level: float) -> Simulate
     raise TypeError(f"{collection.name}: a distribution has no shares of values and no mean")
 
 
-def _central(
+def central_estimate(
     collection: Collection, population: Population, generator: Generator, level: float
 ) -> SimulatedEstimate:
     """Return the curator's mean, or shares of all devices, absent ones included."""

@@ -69,6 +69,7 @@ class SimulatedFigures:
     table: Table
     closing: Sequence[str]
     target: IntervalTarget = IntervalTarget.COHORT
+    errors: Table | None = None  # of many runs
 
     @property
     def estimand(self) -> str:
@@ -84,7 +85,7 @@ def truth_table(
     missing: str = "",
 ) -> Table:
     """Return the truth of each row with its estimates; `missing` stands for one not stated."""
-    models = [model for model in ("local", "central") if model in rows[0]]
+    models = [model for model in ("shuffled", "local", "central") if model in rows[0]]
 
     def cells(estimate: Mapping[str, float] | None) -> tuple[str, str]:
         if estimate is None:

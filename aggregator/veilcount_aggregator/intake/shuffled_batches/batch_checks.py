@@ -83,21 +83,21 @@ def require_signature(
         raise BadField("signature", fix) from None
 
 
-def require_numbers(origin: BatchOrigin, head: BatchHead) -> None:
+def require_numbers(origin: BatchOrigin, head: BatchHead, *, any_size: bool = False) -> None:
     """Refuse a batch whose numbers are not those of its definition."""
     rules = batch_rules(origin.series.collection)
     if head.size != sealed_size(origin.plain_size):
         raise BadField("size", f"give {sealed_size(origin.plain_size)}")
     if head.covers != rules.covers:
         raise BadField("covers", f"the definition has {rules.covers}")
-    if head.reports < rules.least:
+    if head.reports < rules.least and not any_size:
         raise BadField("reports", f"fewer than {rules.least} are never handed over")
 
 
-def require_time(origin: BatchOrigin, now: datetime) -> None:
+def require_time(origin: BatchOrigin, now: datetime, *, at_once: bool = False) -> None:
     """Refuse a batch that devices may still add to, and one that comes too late."""
     end = grace_end(origin.series.collection, origin.period)
-    if now < end:
+    if now < end and not at_once:
         raise BatchTooEarly(f"the grace of this period ends at {end.isoformat()}")
     if now >= end + TAKEN_FOR:
         raise BatchTooLate(f"batches of this period were taken until {end + TAKEN_FOR}")

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from veilcount_shared.errors import WireError
 
-from ...errors import BatchTooEarly, BatchTooLate, SecondBatch
+from ...errors import BatchTooEarly, BatchTooLate, RecordDiffers, SecondBatch
 
 BATCH = "batch"
 UNREADABLE = "unreadable"
 UNFINISHED = "unfinished"
 SECOND_BATCH = "second-batch"
-_NAMES = {SecondBatch: SECOND_BATCH, BatchTooEarly: "early", BatchTooLate: "late"}
+RECORD_DIFFERS = "record-differs"
+_NAMES = {
+    SecondBatch: SECOND_BATCH,
+    RecordDiffers: RECORD_DIFFERS,
+    BatchTooEarly: "early",
+    BatchTooLate: "late",
+}
+#: what is refused, and counted by these names
+REFUSALS = (*_NAMES, WireError)
 
 
 def refused_as(error: Exception) -> str:

@@ -8,12 +8,13 @@ that completes the entry, and are gone from here.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Mapping
 
 import msgspec
 import numpy as np
 
 from veilcount_shared.errors import BadField
-from veilcount_shared.shuffling.part import BatchHead, BatchPart, batch_digest
+from veilcount_shared.shuffling.part import PART_REPORTS, BatchHead, BatchPart, batch_digest
 
 from ...errors import SecondBatch
 from ...store.series_reports import Counters
@@ -23,11 +24,12 @@ FASTEST = 1
 
 
 class PartTotals(msgspec.Struct, frozen=True, array_like=True):
-    """What a part held."""
+    """What a part held. Its shuffler is not shown how many canaries: they count as accepted."""
 
     digest: bytes  # of its sealed reports
     accepted: int
     unreadable: int
+    canaries: dict[int, int] = {}  # of the operator: their places in the part, by their numbers
 
 
 class BatchEntry(msgspec.Struct, frozen=True, array_like=True):
@@ -68,7 +70,7 @@ class BatchEntry(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def is_complete(self) -> bool:
-        """Whether all parts have come: the batch is in the tally."""
+        """Whether all parts have come."""
         return len(self.totals) == self.parts
 
     @property
@@ -77,10 +79,32 @@ class BatchEntry(msgspec.Struct, frozen=True, array_like=True):
         return sum(part.unreadable for part in self.totals.values())
 
     @property
+    def canary_positions(self) -> dict[int, int]:
+        """Where in the batch the canaries are that came, by their numbers."""
+        return {
+            canary: number * PART_REPORTS + place
+            for number, part in self.totals.items()
+            for canary, place in part.canaries.items()
+        }
+
+    @property
+    def canaries(self) -> int:
+        """How many canaries of the operator came so far: they count nowhere."""
+        return sum(len(part.canaries) for part in self.totals.values())
+
+    @property
     def n(self) -> int:
         """How many reports of devices were read so far, if all covers could be."""
         accepted = sum(part.accepted for part in self.totals.values())
-        return max(0, accepted - self.covers)
+        return max(0, accepted - self.canaries - self.covers)
+
+    def is_counted(self, least: int) -> bool:
+        """Whether the batch is in the tally: complete, and not below `least` without its canaries.
+
+        Its shuffler cannot tell canaries, and hands over a batch that they bring to `least`.
+        """
+        is_below = self.canaries > 0 and self.reports - self.canaries < least
+        return self.is_complete and not is_below
 
     def totals_of(self, part: BatchPart) -> PartTotals | None:
         """Return the totals of a part that has come; None: it is new; refuse any other content."""
@@ -92,10 +116,15 @@ class BatchEntry(msgspec.Struct, frozen=True, array_like=True):
         return totals
 
     def with_part(
-        self, part: BatchPart, accepted: int, unreadable: int, counters: Counters
+        self,
+        part: BatchPart,
+        accepted: int,
+        unreadable: int,
+        counters: Counters,
+        canaries: Mapping[int, int],
     ) -> BatchEntry:
         """Return the entry with one part more; the last one must make up the stated digest."""
-        added = PartTotals(part.digest, accepted, unreadable)
+        added = PartTotals(part.digest, accepted, unreadable, dict(canaries))
         grown = msgspec.structs.replace(self, totals=self.totals | {part.number: added})
         if grown.is_complete:
             grown.require_digest()

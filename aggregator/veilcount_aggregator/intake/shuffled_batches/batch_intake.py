@@ -6,6 +6,7 @@ the second finds the first in the entry, since the entry changes only from what 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from veilcount_analysis.series.series import Series, utc_day
 from veilcount_shared.shuffling.part import BatchPart
+from veilcount_shared.shuffling.times import batch_rules
 
 from ...errors import BatchTooLate, StoreUnavailable
 from ...store import BatchChange, BatchStore
@@ -42,11 +44,13 @@ class BatchIntake:
 
     store: BatchStore
     open_part: OpenPart
+    development: bool = False  # a batch of any size leaves while its period is running
 
-    def take(self, part: BatchPart, origin: BatchOrigin, now: datetime) -> TakenPart:
-        """Take a part, or refuse it; what is returned is durable."""
-        require_numbers(origin, part.head)
-        require_time(origin, now)
+    def take(
+        self, part: BatchPart, origin: BatchOrigin, now: datetime, marks: Sequence[bytes] = ()
+    ) -> TakenPart:
+        """Take a part, or refuse it; what is returned is durable. `marks`: of its canaries."""
+        require_numbers(origin, part.head, any_size=self.development)
         series, key = origin.series, part.head.crowd_id.hex()
         day, table = utc_day(now).isoformat(), None
         for _ in range(TRIES):
@@ -54,16 +58,21 @@ class BatchIntake:
             entry = BatchEntry.decode(raw) if raw else BatchEntry.begin(part.head, day)
             totals = entry.totals_of(part)
             is_new = totals is None
-            if entry.closed:
-                raise BatchTooLate("this batch was closed")
+            if is_new or not entry.is_complete:  # of a whole batch a retry is answered for good
+                require_time(origin, now, at_once=self.development)
+                if entry.closed:
+                    raise BatchTooLate("this batch was closed")
             if totals is None:
-                table = table or read_table(series, part.head.period, self._open(part, origin))
+                table = table or self._table(part, origin, marks)
                 change, totals, entry = self._added(part, table, entry, raw)
             else:  # written as it is: the answer to a retry waits for what the first attempt wrote
                 change = _change(part, raw, entry)
             if self.store.change_batch(series, change):
                 return TakenPart(series, part.number, totals, entry, is_new)
         raise StoreUnavailable("a batch: too many concurrent writers; retry")
+
+    def _table(self, part: BatchPart, origin: BatchOrigin, marks: Sequence[bytes]) -> ReportTable:
+        return read_table(origin.series, origin.period, self._open(part, origin), marks)
 
     def _open(self, part: BatchPart, origin: BatchOrigin) -> OpenedPart:
         head = part.head
@@ -84,12 +93,16 @@ class BatchIntake:
     ) -> tuple[BatchChange, PartTotals, BatchEntry]:
         """Return the change that adds a part, its totals, and the entry with it."""
         counted = self._counted(table, part.head.period)
-        accepted = int(counted.sum())
+        earlier = entry.canary_positions
+        canaries = {
+            number: place for number, place in table.canaries.items() if number not in earlier
+        }
+        accepted = int(counted.sum()) + len(canaries)
         counters = table.counters(counted)
-        grown = entry.with_part(part, accepted, len(table) - accepted, counters)
+        grown = entry.with_part(part, accepted, len(table) - accepted, counters, canaries)
         spent = table.rows[counted] if table.series.has_tokens else NO_ROWS
         change = _change(part, raw, grown, spent)
-        if grown.is_complete:
+        if grown.is_counted(batch_rules(table.series.collection).least):
             change = change._replace(reports=grown.n, counters=entry.sum_with(counters))
         return change, grown.totals[part.number], grown
 

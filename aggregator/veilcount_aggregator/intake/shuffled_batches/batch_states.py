@@ -25,11 +25,11 @@ def batch_entries(store: BatchStore, series: Series) -> list[BatchEntry]:
 
 def covers_of_periods(store: BatchStore, series: Series, periods: Iterable[int]) -> int:
     """Return how many cover reports are in the tallies of these periods."""
-    numbers = set(periods)
+    numbers, entries = set(periods), batch_entries(store, series)
     return sum(
         entry.covers
-        for entry in batch_entries(store, series)
-        if entry.is_complete and entry.period in numbers
+        for entry in entries
+        if entry.period in numbers and entry.is_counted(batch_rules(series.collection).least)
     )
 
 
@@ -48,7 +48,7 @@ def batch_states(
 ) -> list[PeriodBatch]:
     """Return the batches of a series and the records of those that did not come."""
     entries = batch_entries(store, series)
-    states = [_state_of_entry(entry) for entry in entries]
+    states = [_state_of_entry(series, entry) for entry in entries]
     arrived = {entry.crowd_id for entry in entries}
     stored_records = batch_records(records, series) if series.collection.batch else []
     states += (
@@ -67,10 +67,16 @@ def missing_parts(store: BatchStore, series: Series) -> int:
     return sum(len(entry.missing) for entry in entries if not entry.closed)
 
 
-def _state_of_entry(entry: BatchEntry) -> PeriodBatch:
+def _state_of_entry(series: Series, entry: BatchEntry) -> PeriodBatch:
     if entry.is_complete:
+        least = batch_rules(series.collection).least
+        canaries = f", of which {entry.canaries:,} are canaries of the operator"
+        shown = canaries if entry.canaries else ""
+        if not entry.is_counted(least):
+            text = f"not counted: fewer than {least:,} reports without the operator's canaries"
+            return PeriodBatch(entry.period, "below-least", text, healthy=True)
         unreadable = f", {entry.unreadable:,} unreadable" if entry.unreadable else ""
-        text = f"handed over: {entry.n:,} reports{unreadable}"
+        text = f"handed over: {entry.n + entry.canaries:,} reports{shown}{unreadable}"
         return PeriodBatch(entry.period, "handed-over", text, healthy=True)
     if entry.closed:
         text = f"unfinished: {len(entry.missing)} of {entry.parts} parts never came"

@@ -14,12 +14,14 @@ from rich.progress import track
 
 from veilcount_analysis.audit import AuditResult
 from veilcount_analysis.audit.audit_case import unaudited_reason
+from veilcount_analysis.audit.batch_bugs import BATCH_BUGS
 from veilcount_analysis.audit.known_bugs import BUGS
 from veilcount_analysis.kinds.registry import kind_of
 from veilcount_analysis.text.view_parts import Part, Table
 from veilcount_shared import Collection, SystemRandomSource, load_collections
 
 from . import options
+from .audited_batches import audited_batches, batch_parts, planted_batch, planted_parts, refuted
 from .main import NegativeResult
 from .output import print_result
 
@@ -65,6 +67,7 @@ def command(
 ) -> None:
     """Run the client's randomizer of each collection of FILE, and bound its epsilon from below.
 
+    Of shuffled collections, small batches with covers are enumerated exactly as well.
     Give NAME to audit one collection. Exits with 1 if a claim is violated, or if the self-test
     misses a bug.
     """
@@ -78,8 +81,12 @@ def command(
             _audited(collection, samples, alpha)
             for collection in _with_progress(chosen.values(), "collections")
         ]
+        shuffled = [c for c in chosen.values() if c.batch and c.batch.covers]
+        if shuffled:
+            facts["batches"] = list(map(audited_batches, _with_progress(shuffled, "batches")))
     if self_test:
         facts["self_test"] = [_caught(bug) for bug in _with_progress(BUGS, "planted bugs")]
+        facts["self_test_batches"] = list(map(planted_batch, BATCH_BUGS))
     print_result(facts, _parts(facts), as_json=as_json)
     _fail_if_negative(facts)
 
@@ -133,8 +140,11 @@ def _parts(facts: Mapping[str, Any]) -> Iterator[Part]:
     if "collections" in facts:
         yield Table("", COLUMNS, [_row(row) for row in facts["collections"]])
         yield f"{LIMIT} (alpha = {facts['alpha']:g})"
+    if "batches" in facts:
+        yield from batch_parts(facts["batches"])
     if "self_test" in facts:
         yield Table("", BUG_COLUMNS, [_bug_row(row) for row in facts["self_test"]])
+        yield planted_parts(facts["self_test_batches"])
 
 
 def _row(row: Mapping[str, Any]) -> tuple[str, ...]:
@@ -155,13 +165,14 @@ def _bug_row(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _fail_if_negative(facts: Mapping[str, Any]) -> None:
     broken = [row["name"] for row in facts.get("collections", ()) if row["broken"]]
+    broken += refuted(facts.get("batches", ()))
     if broken:
         raise NegativeResult(
             f"claim violated: {', '.join(broken)}: do not collect before the cause is known"
         )
     failed = [
         row["bug"]
-        for row in facts.get("self_test", ())
+        for row in (*facts.get("self_test", ()), *facts.get("self_test_batches", ()))
         if not row["caught"] or row["repaired"]["broken"]
     ]
     if failed:

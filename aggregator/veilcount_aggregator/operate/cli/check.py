@@ -12,7 +12,7 @@ from veilcount_analysis.kinds.registry import kind_of
 from veilcount_analysis.mechanisms import handler_of
 from veilcount_analysis.privacy.budget import figures
 from veilcount_analysis.privacy.shuffled import require_covers
-from veilcount_analysis.privacy.trust_models import ErrorEstimate, Quantity
+from veilcount_analysis.privacy.trust_models import ErrorEstimate, Quantity, shuffled_run
 from veilcount_analysis.text import number_format
 from veilcount_analysis.text.view_parts import Part, Table
 from veilcount_shared import Collection, lint, load_collections
@@ -95,11 +95,13 @@ def _expected(collection: Collection, n: int) -> tuple[Quantity, ErrorEstimate]:
     """Return how far off n answers are of the truth about themselves.
 
     A curator spends a period's whole budget on one release; who answers several times in it moves
-    it by several answers.
+    it by several answers. Of a shuffled batch covers add to the error.
     """
     quantity, epsilon = kind_of(collection).quantity, collection.unit_epsilon
     if collection.trust.releases:
         return quantity, quantity.central(epsilon / collection.per_day, n, LEVEL)
+    if run := shuffled_run(collection, quantity):
+        return quantity, run.error(n, LEVEL)
     return quantity, quantity.local(epsilon, n, LEVEL)
 
 

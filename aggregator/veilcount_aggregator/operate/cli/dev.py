@@ -23,6 +23,7 @@ from ...intake.live_reports import LiveEntry
 from ...records.api_keys import Role
 from ...records.sessions import create_link, link_url
 from ...server.development import serve_development
+from ...server.development_shuffler import DevelopmentShuffler
 from ...settings import PREFIX, Settings
 from ...store.store_url import redact_url
 from . import options
@@ -31,6 +32,7 @@ from .new import FILE
 from .serve import ADDRESS
 
 TEMPORARY = "temporary, removed at the end"
+SHUFFLER_SECONDS = 10
 COLUMNS = "{:8}  {:14}  {:11}  {:9}  {}"
 
 
@@ -51,10 +53,22 @@ COLUMNS = "{:8}  {:14}  {:11}  {:9}  {}"
     metavar="ADDRESS",
     help="host:port or [host]:port.",
 )
+@click.option(
+    "--shuffler",
+    is_flag=True,
+    help="Run a shuffler too, at the next port: its crowds leave after ten seconds.",
+)
 @options.as_json
 @click.pass_context
 def command(
-    context: click.Context, /, *, files: tuple[Path, ...], url: str | None, bind: str, as_json: bool
+    context: click.Context,
+    /,
+    *,
+    files: tuple[Path, ...],
+    url: str | None,
+    bind: str,
+    shuffler: bool,
+    as_json: bool,
 ) -> None:
     """Accept reports of FILES (default: collections.toml), and show each with its verdict.
 
@@ -63,6 +77,8 @@ def command(
     """
     files = files or _default()
     address = ListenAddress.parse(bind)
+    if shuffler and url:
+        raise SettingsError("--shuffler", "", "its crowds leave once: give no --store with it")
     with _kept_or_temporary(url) as store:
         facts = {
             "development": True,
@@ -72,6 +88,8 @@ def command(
             "log_in": link_url(str(address), _link(store)),
             "live": f"{address}/live",
         }
+        if shuffler:
+            facts |= context.with_resource(_shuffler(files, store, address))
         announce = partial(_announce, facts, as_json=as_json)
         show = _show_json if as_json else _show
         context.exit(serve_development(Settings(store, files, dev=True), address, announce, show))
@@ -92,6 +110,23 @@ def _kept_or_temporary(url: str | None) -> Iterator[str]:
         yield f"sqlite:///{quote(folder)}/store.db"
 
 
+@contextmanager
+def _shuffler(
+    files: tuple[Path, ...], store: str, address: ListenAddress
+) -> Iterator[dict[str, str]]:
+    """Run a shuffler at the next port; yield what a client needs of it."""
+    collections = {
+        name: collection for file in files for name, collection in load_collections(file).items()
+    }
+    bind = ListenAddress(address.host, address.port + 1)
+    bind.check()
+    with TemporaryDirectory(prefix="veilcount-dev-") as folder:
+        made = DevelopmentShuffler(Path(folder), bind, SHUFFLER_SECONDS)
+        made.make(store, str(address), collections, options.now())
+        with made.served():
+            yield {"shuffler": str(bind), "relay_keys": str(made.keys)}
+
+
 def _link(url: str) -> str:
     with options.opened(url, make=True) as store:
         return create_link(store, Role.ADMIN, options.now())
@@ -108,6 +143,10 @@ def _lines(facts: dict[str, Any]) -> Iterator[str]:
         yield f"definitions  {file}: {', '.join(names)} (reloaded when edited)"
     yield f"store        {facts['store']}"
     yield f'client       Client("{facts["url"]}", collections="{first}", development=True)'
+    if "shuffler" in facts:
+        route = f'shuffler="{facts["shuffler"]}", relay_keys="{facts["relay_keys"]}"'
+        yield f"shuffler     a period's batch leaves {SHUFFLER_SECONDS} s after its first report:"
+        yield f"             Client(..., {route})"
     yield f"log in       {facts['log_in']} (once, within 15 minutes)"
     yield f"live view    {facts['live']}, and here:"
     yield ""

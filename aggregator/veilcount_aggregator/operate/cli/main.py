@@ -29,7 +29,7 @@ EXIT_INTERRUPTED, EXIT_BROKEN_PIPE = 130, 141  # as shells report signals: 128 a
 #: in the order of the help; each is `command` of the module of its name; a new one is named here
 COMMANDS = (
     *("new", "dev", "serve", "init", "keys", "relay-keys", "relay", "collections", "store"),
-    *("issuer", "shuffler", "check", "plan", "contrast", "simulate", "audit", "notice"),
+    *("issuer", "shuffler", "canary", "check", "plan", "contrast", "simulate", "audit", "notice"),
     "compile",
     *("encode", "decode", "estimate", "report", "compare", "budget", "release", "watch", "demo"),
     *("doctor", "completion"),

@@ -9,7 +9,9 @@ import numpy as np
 
 from veilcount_analysis.kinds.kind import Kind
 from veilcount_analysis.kinds.registry import KINDS, kind_of
+from veilcount_analysis.kinds.shuffled_simulation import ShuffledSimulation, simulate_shuffled
 from veilcount_analysis.query_params import Parameters
+from veilcount_analysis.simulation.simulated_figures import SimulatedFigures
 from veilcount_analysis.text import number_format
 from veilcount_analysis.text.view_parts import Part
 from veilcount_shared import Collection
@@ -21,6 +23,7 @@ from .query_source import struct_options
 SEEDS = 1 << 32
 #: the options of each kind
 QUERIES = dict.fromkeys(kind.simulation for kind in KINDS.values() if kind.simulation)
+QUERIES[ShuffledSimulation] = None
 
 
 @click.command("simulate")
@@ -35,13 +38,14 @@ def command(file: Path, name: str, *, params: Parameters, seed: int | None, as_j
     Simulated devices answer collection NAME of FILE once, drawn from the mechanism's exact
     distribution. Of values and means, a trusted curator queries the same devices at the same
     epsilon; of open strings, candidates are tested; of features, moments are estimated; of a trend,
-    all of its periods are.
+    all of its periods are. Shuffled batches are drawn with covers, many times over, next to local
+    noise and a curator at the epsilon against the server.
     """
     collection = options.load_collection(file, name)
     kind = _simulated_kind(collection)
     seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
     with spinner("simulating"):
-        simulated = kind.simulate(params, np.random.default_rng(seed))
+        simulated = _simulate(kind, params, np.random.default_rng(seed))
     document = {
         "collection": collection.name,
         "fingerprint": collection.fingerprint,
@@ -57,17 +61,25 @@ def command(file: Path, name: str, *, params: Parameters, seed: int | None, as_j
         f" {number_format.epsilon(collection.unit_epsilon)} (substitution), intervals at"
         f" {simulated.level:.4g} {simulated.estimand} (--seed {seed})"
     )
-    parts: list[Part] = [title, simulated.table, *simulated.closing]
+    errors = [simulated.errors] if simulated.errors else []
+    parts: list[Part] = [title, simulated.table, *errors, *simulated.closing]
     print_result(document | dict(simulated.facts), parts, as_json=as_json)
+
+
+def _simulate(
+    kind: Kind[object, object], params: Parameters, generator: np.random.Generator
+) -> SimulatedFigures:
+    """Simulate batches where a collection has covers, else its reports."""
+    rules = kind.collection.batch
+    if rules is not None and rules.covers:
+        return simulate_shuffled(kind, params, generator)
+    return kind.simulate(params, generator)
 
 
 def _simulated_kind(collection: Collection) -> Kind[object, object]:
     """Return the kind of a collection, or refuse one that is not simulated."""
     if collection.trust.reveals:
         fix = f"{collection.name} is central: give a local one, which is compared with a curator"
-        raise click.BadParameter(fix, param_hint="NAME")
-    if collection.batch and collection.batch.covers:
-        fix = f'{collection.name} has covers, which no simulation draws yet: try model = "local"'
         raise click.BadParameter(fix, param_hint="NAME")
     kind = kind_of(collection)
     if kind.simulation is None:

@@ -104,15 +104,15 @@ class DemoRun:
 
     def _shuffle(self, day: int, devices: Fleet) -> None:
         """Have real devices answer in the week that is asked about; later their reports leave."""
-        asked = self.campaign.guide_days
-        if day in asked:
-            people = self.real[self.real % len(asked) == day % len(asked)].tolist()
+        week = self.campaign.guide_days
+        if day in week:
+            people = self.real[self.real % len(week) == day % len(week)].tolist()
             for person in people:
                 devices.clients[person].record(Question.GUIDE, self.guide_values[person])
             devices.store(people)
-        if day in range(asked.stop, asked.stop + SENDING_DAYS):
+        if day in range(week.stop, week.stop + SENDING_DAYS):
             devices.deliver(self.generator.permutation(self.real).tolist())
-        if day >= asked.stop:
+        if day >= week.stop:
             self.deployment.shuffler.hand_over()
 
     def _relay(self, day: int, beta: Fleet) -> None:
@@ -180,7 +180,7 @@ class DemoRun:
         """The true answers behind the batch: of everyone with a real client who consents."""
         labels = self._guide_labels
         people = self.real[self.users.consents[self.real]]
-        values = np.array([labels.index(self.guide_values[each]) for each in people.tolist()])
+        values = np.array([labels.index(self.guide_values[person]) for person in people.tolist()])
         zeros = np.zeros_like(people)
         return TrueAnswers(people, zeros, zeros, zeros, zeros, values.astype(np.int64))
 

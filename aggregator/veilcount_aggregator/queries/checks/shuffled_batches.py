@@ -8,7 +8,7 @@ from datetime import timedelta
 from veilcount_analysis.series.series import Series
 from veilcount_serving.findings import CheckResult, problems_or_ok, warn, wrong
 
-from ...intake.shuffled_batches.batch_counts import BATCH, SECOND_BATCH
+from ...intake.shuffled_batches.batch_counts import BATCH, RECORD_DIFFERS, SECOND_BATCH
 from ...intake.shuffled_batches.batch_states import batch_states
 from ...records.shuffler_keys import load_shuffler_keys
 from .store_snapshot import StoreSnapshot
@@ -29,9 +29,11 @@ def shuffled_batches(stored: StoreSnapshot) -> Iterator[CheckResult]:
 
 def _problems(stored: StoreSnapshot, by_shuffler: list[Series]) -> Iterator[CheckResult]:
     counts = stored.store.service_counts()
-    if by_shuffler and any(
-        (counter.what, counter.word) == (BATCH, SECOND_BATCH) for counter in counts
-    ):
+    refused = {counter.word for counter in counts if counter.what == BATCH and by_shuffler}
+    if RECORD_DIFFERS in refused:
+        why = "a shuffler's record was refused: its batch is another than the record states"
+        yield wrong(why, f"believe neither: {ASK}")
+    if SECOND_BATCH in refused:
         why = "a second batch was refused: who received both sees what is in both"
         yield wrong(
             why, "stop its shuffler: the store was restored from a backup, or there are two"

@@ -41,6 +41,7 @@ from ...errors import (
     InsufficientBudget,
     JournalMissing,
     PeriodStillOpen,
+    RecordDiffers,
     ReleasesLocked,
     ReleasesWaiting,
     SecondBatch,
@@ -129,6 +130,11 @@ _KINDS: dict[str, tuple[int, str, str]] = {
         "The period of this batch is not over",
         "hand it over after the end of the grace, and compare the clocks",
     ),
+    "record-differs": (
+        409,
+        "The record differs from its batch",
+        "compare what the shuffler signed with what it handed over",
+    ),
     "batch-late": (410, "The period of this batch is closed", "record the batch as expired"),
     "insufficient-budget": (
         409,
@@ -204,6 +210,7 @@ _BY_ERROR: Mapping[type[Exception], str] = {
     SecondBatch: "second-batch",
     BatchTooEarly: "batch-early",
     BatchTooLate: "batch-late",
+    RecordDiffers: "record-differs",
     PeriodStillOpen: "open-period",
     InsufficientBudget: "insufficient-budget",
     ReleasesWaiting: "releases-waiting",

@@ -28,7 +28,7 @@ def latest_headline(snapshot: Snapshot, series: Series, n: int) -> tuple[SampleA
     _, data = request.loaded(query)
     series_figures = estimate_series(request.kind, query, data)
     newest = series_figures.ranges[-1]
-    if kind.measures_width:
+    if kind.measures_width or newest.covers:
         adequacy = newest.adequacy
     if not adequacy.usable:
         return adequacy, ""

@@ -10,7 +10,7 @@ from flask import Response, request
 
 from veilcount_analysis.errors import QueryError
 from veilcount_analysis.planning import PlanResult, QuestionShape, TrustedParty
-from veilcount_analysis.planning.solvers import SOLVERS
+from veilcount_analysis.planning.plan import SOLVERS
 from veilcount_analysis.query_params import parse_number
 from veilcount_analysis.text import number_format
 from veilcount_analysis.text.number_format import (
@@ -119,11 +119,7 @@ def _field_error(error: QueryError) -> Content:
 
 USUAL_EPSILONS = (Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4))
 DECADES = range(2, 8)  # of devices
-STEPS = {
-    TrustedParty.LOCAL: (1, 2, 5),
-    TrustedParty.SHUFFLED: (1,),
-    TrustedParty.CENTRAL: (1, 2, 5),
-}
+STEPS = (1, 2, 5)
 
 
 # -- the chart -------------------------------------------------------------------------------------
@@ -156,13 +152,14 @@ def _shown(planned: PlanResult) -> Callable[[float], str]:
 
 
 def _drawn_epsilons(planned: PlanResult) -> list[Fraction]:
-    """Return the epsilons drawn: with a shuffler only the plan's, since each is a long search."""
-    usual = () if planned.trust is TrustedParty.SHUFFLED else USUAL_EPSILONS
+    """Return the epsilons drawn; with a shuffler below that of a report alone."""
+    most = planned.device if planned.trust is TrustedParty.SHUFFLED else None
+    usual = (epsilon for epsilon in USUAL_EPSILONS if most is None or epsilon < most)
     return sorted({*usual, planned.epsilon})
 
 
 def _sizes(planned: PlanResult) -> list[int]:
-    round_numbers = {step * 10**decade for decade in DECADES for step in STEPS[planned.trust]}
+    round_numbers = {step * 10**decade for decade in DECADES for step in STEPS}
     return sorted(round_numbers | {planned.devices})
 
 

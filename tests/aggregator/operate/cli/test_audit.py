@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from veilcount_aggregator.operate.cli import audit as command
-from veilcount_analysis.audit import known_bugs
+from veilcount_analysis.audit import known_bugs, small_batches
+from veilcount_analysis.audit.batch_bugs import BATCH_BUGS
+from veilcount_analysis.privacy.shuffled import cover_delta
 from veilcount_shared import Collection, RandomSource
+from veilcount_shared.composition import Overlap
+from veilcount_shared.mechanisms import SubsetSelection
 
-from .conftest import Type
+from .conftest import Type, Typed
 
 
 def test_correct_mechanisms_are_not_broken_and_most_of_their_claim_is_seen(
@@ -47,6 +53,62 @@ def test_a_mechanism_that_spends_more_than_it_claims_is_broken(
     assert "yes" in broken.out
 
 
+SHUFFLED = """
+app = "acme"
+[dark]
+question = "Is it dark?"
+boolean = true
+model = "shuffled"
+epsilon = 4
+unit = "month"
+batch = {{epsilon = 1, delta = 1e-6, covers = {covers}}}
+from = 2026-11-01
+until = 2027-11-01
+"""
+
+
+def audit_of(typed: Type, folder: Path, covers: int = 110) -> Typed:
+    file = folder / "shuffled.toml"
+    file.write_text(SHUFFLED.format(covers=covers), encoding="utf-8")
+    return typed("audit", str(file), "--samples", "4000", "--json")
+
+
+def test_small_batches_are_enumerated_and_one_cover_too_few_is_refused(
+    typed: Type, tmp_path: Path
+) -> None:
+    """Presence is hidden: three cells, which take 110 covers."""
+    enough, few = audit_of(typed, tmp_path), audit_of(typed, tmp_path, covers=109)
+    (batch,) = enough.json["batches"]
+
+    assert (enough.code, batch["broken"], batch["needed"]) == (0, False, 110)
+    assert len(batch["checks"]) == 32
+    assert all(row["exact"] <= row["bound"] for row in batch["checks"])
+    assert few.code == 1
+    assert "claim violated: batches of dark (109 covers, 110 needed)" in few.err
+
+
+def test_covers_that_are_all_alike_refute_the_bound(
+    typed: Type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Planted: a shuffler whose covers are all of one value."""
+    monkeypatch.setattr(SubsetSelection, "cover", lambda *_: 0)
+    refuted = audit_of(typed, tmp_path)
+
+    assert refuted.code == 1
+    assert refuted.json["batches"][0]["broken"]
+
+
+def test_an_accounting_that_counts_a_cover_too_many_is_refuted(
+    typed: Type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def one_more(overlaps: Sequence[Overlap], covers: int, epsilon: float) -> float:
+        return cover_delta(overlaps, covers + 1, epsilon)
+
+    monkeypatch.setattr(small_batches, "cover_delta", one_more)
+
+    assert "claim violated: batches of dark" in audit_of(typed, tmp_path).err
+
+
 BUG = replace(known_bugs.BUGS["last bit in clear (infinite)"], samples=2_000)
 
 
@@ -59,6 +121,9 @@ def test_the_self_test_detects_planted_bugs_and_not_their_repairs(
 
     assert tested.code == 0
     assert (found["bug"], found["caught"], found["repaired"]["broken"]) == ("planted", True, False)
+    batches = tested.json["self_test_batches"]
+    assert [row["bug"] for row in batches] == list(BATCH_BUGS)
+    assert all(row["caught"] and not row["repaired"]["broken"] for row in batches)
 
 
 def test_a_self_test_that_misses_a_bug_fails(typed: Type, monkeypatch: pytest.MonkeyPatch) -> None:

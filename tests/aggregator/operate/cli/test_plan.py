@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from veilcount_analysis.text import number_format
@@ -33,11 +35,74 @@ def test_the_plain_sentence_and_the_definition_end_the_plan(typed: Type) -> None
 
 
 def test_a_trust_model_and_two_arms_may_be_chosen(typed: Type) -> None:
-    words = ("--devices", "20000", "--epsilon", "1", "--trust", "shuffled", "--arms", "2", "--json")
+    words = ("--devices", "20000", "--epsilon", "1", "--trust", "central", "--arms", "2", "--json")
     planned = typed("plan", *words)
 
     assert planned.code == 0
-    assert (planned.json["trust"], planned.json["arms"]) == ("shuffled", 2)
+    assert (planned.json["trust"], planned.json["arms"]) == ("central", 2)
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [("--values", "3"), ("--public",), ("--range", "0..9", "--measure", "ranges"),
+     ("--candidates", "500"), ("--features", "2")],
+)  # fmt: skip
+def test_a_shuffled_plan_ends_with_an_entry_that_is_accepted_and_with_fewer_covers_refused(
+    typed: Type, tmp_path: Path, shape: tuple[str, ...]
+) -> None:
+    words = ("--trust", "shuffled", "--devices", "20000", "--epsilon", "1", *shape)
+    printed, planned = typed("plan", *words).out, typed("plan", *words, "--json").json
+    text, covers = printed[printed.index("app =") :], planned["batch"]["covers"]
+    file, wrong = tmp_path / "planned.toml", tmp_path / "wrong.toml"
+    file.write_text(text, encoding="utf-8")
+    wrong.write_text(text.replace(f"covers = {covers}", f"covers = {covers - 1}"), encoding="utf-8")
+
+    assert typed("check", str(file)).code == 0
+    assert f"give {covers:,} or more" in typed("check", str(wrong)).err
+
+
+def test_the_error_that_check_states_has_the_covers_in_it(typed: Type, tmp_path: Path) -> None:
+    """Planted: as many devices without covers err less."""
+    words = ("--trust", "shuffled", "--devices", "1000", "--epsilon", "1", "--values", "3")
+    printed, planned = typed("plan", *words).out, typed("plan", *words, "--json").json
+    file = tmp_path / "planned.toml"
+    file.write_text(printed[printed.index("app =") :], encoding="utf-8")
+    (row,) = typed("check", str(file), "--n", "1000", "--json").json["collections"]
+    alone = typed("plan", "--devices", "1000", "--epsilon", "4", "--values", "4", "--json").json
+
+    assert row["error"] == planned["error"]
+    assert row["error"]["half_width"] > 1.3 * alone["error"]["half_width"]
+
+
+def test_a_shuffled_plan_states_both_costs_the_local_one_first(typed: Type) -> None:
+    words = ("--trust", "shuffled", "--devices", "20000", "--epsilon", "1", "--values", "3")
+    printed = typed("plan", *words).out
+    together = "Shuffler and server together: epsilon 4 a month, 48 in 12 months"
+    alone = "The server alone, if the shuffler keeps its word: epsilon 1 a month, 3.65 in 12 months"
+
+    assert printed.index(together) < printed.index(alone)
+    assert "every week          70.03%  43.66%  19.24%" in printed
+    assert "52" not in printed[printed.index(together) :].partition("Mechanisms")[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "fix"),
+    [
+        (("--trust", "shuffled", "--epsilon", "1", "--arms", "2"), "a batch is not split"),
+        (("--trust", "shuffled", "--epsilon", "1", "--unit", "event"), "a batch is of a period"),
+        (("--trust", "shuffled", "--epsilon", "4"), "less than a report's own epsilon, 4"),
+        (("--trust", "shuffled", "--epsilon", "1", "--report", "5"), "at most 4"),
+        (("--epsilon", "1", "--grace", "7"), "the terms of a batch are for shuffled"),
+        (("--epsilon", "1", "--public"), "the terms of a batch are for shuffled"),
+    ],
+)
+def test_what_no_batch_has_is_refused_by_name(
+    typed: Type, words: tuple[str, ...], fix: str
+) -> None:
+    refused = typed("plan", "--devices", "20000", *words)
+
+    assert refused.code != 0
+    assert fix in refused.err
 
 
 def test_open_strings_and_features_have_figures_of_their_own(typed: Type) -> None:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from veilcount_analysis.kinds import shuffled_simulation
+from veilcount_analysis.kinds.source import Tally
+from veilcount_analysis.privacy.shuffled import shuffled_error
 from veilcount_analysis.simulation.true_values import apportion
+from veilcount_shared.mechanisms import SubsetSelection
 
 from .conftest import Type
 
@@ -178,18 +183,118 @@ def test_the_periods_of_a_trend_are_shown_with_the_true_shares(typed: Type, othe
     assert "2027-01-31" not in table
 
 
-def test_covers_are_refused_by_name(typed: Type, tmp_path: Path) -> None:
-    """Figures without them would promise too much; a batch of local reports has none."""
-    file = tmp_path / "batches.toml"
-    rules = {"shuffled": "epsilon = 0.5, delta = 1e-6, covers = 1000", "local": "least = 50"}
-    tables = [
-        f"[{model}]\nquestion = 'Is it?'\nboolean = true\nepsilon = 1\nunit = 'month'\n"
-        f"from = 2026-11-01\nuntil = 2027-11-01\nmodel = '{model}'\nbatch = {{{keys}}}\n"
-        for model, keys in rules.items()
-    ]
-    file.write_text("\n".join(["app = 'acme'", *tables]), encoding="utf-8")
+SHUFFLED = """
+app = "acme"
+[theme]
+question = "Which theme is active?"
+values = ["light", "dark", "system"]
+model = "shuffled"
+epsilon = 4
+unit = "month"
+batch = {epsilon = 1, delta = 1e-6, covers = 142}
+from = 2026-11-01
+until = 2027-11-01
+[minutes]
+question = "How many minutes?"
+range = [0, 240]
+measure = "mean"
+presence = "public"
+model = "shuffled"
+epsilon = 4
+unit = "month"
+batch = {epsilon = 1, delta = 1e-6, covers = 142}
+from = 2026-11-01
+until = 2027-11-01
+[travelling]
+question = "Is it?"
+boolean = true
+epsilon = 1
+unit = "month"
+batch = {least = 50}
+from = 2026-11-01
+until = 2027-11-01
+[body]
+question = "How old, how many hours?"
+features = {age = [0, 100], hours = [0, 60]}
+measure = "moments"
+presence = "public"
+model = "shuffled"
+epsilon = 4
+unit = "month"
+batch = {epsilon = 1, delta = 1e-6, covers = 142}
+from = 2026-11-01
+until = 2027-11-01
+"""
 
-    refused = typed("simulate", str(file), "shuffled", "--n", "1000")
 
-    assert "shuffled has covers, which no simulation draws yet" in refused.err
-    assert typed("simulate", str(file), "local", "--n", "1000", "--json").json["n"] == 1000
+@pytest.fixture
+def shuffled(tmp_path: Path) -> str:
+    """Collections that travel by shuffler."""
+    path = tmp_path / "shuffled.toml"
+    path.write_text(SHUFFLED, encoding="utf-8")
+    return str(path)
+
+
+def by_model(typed: Type, *words: str) -> dict[str, dict[str, float]]:
+    errors = typed("simulate", *words, "--json").json["errors"]
+    return {row["model"]: row for row in errors}
+
+
+@pytest.mark.parametrize("n", [1_000, 10_000])
+def test_batches_are_simulated_with_their_covers(typed: Type, shuffled: str, n: int) -> None:
+    """Errors within a tenth of the predicted; 600 intervals at .95: within 5 deviations.
+
+    The prediction is that of these shares; over all cells of equal shares it is a little less.
+    """
+    words = (shuffled, "theme", "--n", str(n), "--seed", "1", "--runs", "200")
+    rows = by_model(typed, *words)
+    of_equal_shares = shuffled_error(SubsetSelection.for_epsilon(Fraction(4), 4, 1), n, 142)
+
+    assert 1 < rows["shuffled"]["predicted"] / of_equal_shares < 1.15
+    for row in rows.values():
+        assert row["error"] == pytest.approx(row["predicted"], rel=0.1)
+        assert 0.905 < row["coverage"] < 0.985
+    assert 5 < rows["local"]["error"] / rows["shuffled"]["error"] < 9
+    assert (rows["shuffled"]["epsilon"], rows["local"]["epsilon"]) == (4, 1)
+
+
+def test_a_mean_is_simulated_with_its_covers(typed: Type, shuffled: str) -> None:
+    """200 intervals at .95: within 5 deviations."""
+    words = (shuffled, "minutes", "--n", "1000", "--seed", "1", "--runs", "200")
+    rows = by_model(typed, *words)
+
+    assert rows["shuffled"]["error"] == pytest.approx(rows["shuffled"]["predicted"], rel=0.2)
+    assert rows["shuffled"]["error"] < rows["local"]["error"] / 3
+    assert 0.87 < rows["shuffled"]["coverage"] <= 1
+
+
+def test_covers_that_are_not_subtracted_are_noticed(
+    typed: Type, shuffled: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Planted: covers are drawn, and estimated as if they were reports."""
+    words = (shuffled, "theme", "--n", "1000", "--seed", "1", "--runs", "50")
+    monkeypatch.setattr(shuffled_simulation, "Tally", lambda counters, _=0: Tally(counters))
+    row = by_model(typed, *words)["shuffled"]
+
+    assert row["error"] > 3 * row["predicted"]
+    assert row["coverage"] < 0.7
+
+
+def test_covers_of_one_message_are_noticed(
+    typed: Type, shuffled: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Planted: a shuffler whose covers are all alike."""
+    monkeypatch.setattr(SubsetSelection, "cover", lambda *_: 0)
+    row = by_model(typed, shuffled, "theme", "--n", "1000", "--seed", "1", "--runs", "20")
+
+    assert row["shuffled"]["coverage"] < 0.5
+
+
+def test_a_batch_that_is_not_simulated_is_refused_by_name(typed: Type, shuffled: str) -> None:
+    features = typed("simulate", shuffled, "body", "--n", "1000").err
+    small = typed("simulate", shuffled, "theme", "--n", "99", "--runs", "2").out
+    local = typed("simulate", shuffled, "travelling", "--n", "1000", "--json").json
+
+    assert "shuffled values and means are simulated with covers" in features
+    assert "is never handed over" in small
+    assert local["n"] == 1000

@@ -3,6 +3,7 @@
 All rows protect one contribution a person, with substitute adjacency: the value of an answer
 is hidden, that there is one is not, so n is public everywhere and only the noise differs. Epsilon
 is the definition's; an add-remove one counts twice, which the same curator's noise then amounts to.
+Of a shuffled collection it is the one against the server, and its batches are rows of their own.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from ...text import number_format
 from ..amplification import amplified, largest_local_epsilon
 from .quantity import ErrorEstimate, Quantity, with_sampling
 from .running_totals import TimeComparison, compare_over_time
+from .shuffled_run import ShuffledRun, shuffled_run
 
 DELTA = Fraction(1, 10**6)
 DECADES = range(-2, 3)  # the scaling is shown from a hundredth of n to a hundred times n
@@ -35,6 +37,8 @@ class TrustModelRow(StrEnum):
     SAME_GUARANTEE = "shuffled, same guarantee"
     CENTRAL = "central"
     CENTRAL_GAUSSIAN = "central, Gaussian noise"
+    RUN_COVERS = "shuffled, run, covers alone"
+    RUN_HONEST = "shuffled, run, honest reports"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +84,7 @@ class TrustComparison:
 
     def line(self, row: TrustModelRow) -> TrustModelLine:
         """Return one row."""
-        return self.lines[list(TrustModelRow).index(row)]
+        return next(line for line in self.lines if line.row is row)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +97,20 @@ class _Setting:
     n: int
     level: float
     sampling: float
+    run: ShuffledRun | None = None
 
     def line(self, row: TrustModelRow, cohort: ErrorEstimate, **facts: Any) -> TrustModelLine:
         """Return a row, with the error for the population that the cohort is a sample of."""
         population = with_sampling(cohort, self.n, self.sampling, self.level)
         facts = {"epsilon": self.epsilon, "delta": Fraction(0)} | facts
         return TrustModelLine(row=row, cohort=cohort, population=population, **facts)
+
+    @property
+    def shuffled(self) -> ShuffledRun:
+        """The batches that are run; rows of them are of shuffled collections alone."""
+        if self.run is None:
+            raise TypeError("not a shuffled collection")
+        return self.run
 
     @property
     def local(self) -> ErrorEstimate:
@@ -151,8 +163,9 @@ def compare_trust_models(
     if n < 1:
         raise ValueError(f"n = {n}: give at least one answer")
     sampling = quantity.sampling(frequencies)
-    epsilon = collection.unit_epsilon * collection.substitution_factor
-    setting = _Setting(quantity, epsilon, delta, n, level, sampling)
+    run = shuffled_run(collection, quantity)
+    epsilon = run.epsilon if run else collection.unit_epsilon * collection.substitution_factor
+    setting = _Setting(quantity, epsilon, delta, n, level, sampling, run)
     return TrustComparison(
         collection=collection.name,
         n=n,
@@ -160,7 +173,7 @@ def compare_trust_models(
         quantity=quantity.name,
         level=level,
         basis="predicted" if frequencies is None else "observed",
-        lines=tuple(row(setting) for row in _ROWS),
+        lines=tuple(row(setting) for row in (*_ROWS, *(_RUN_ROWS if run else ()))),
         scaling=scaling(quantity, setting.epsilon, _sizes(n), delta=delta),
         over_time=compare_over_time(collection, quantity, n, epsilon, delta),
     )
@@ -262,7 +275,49 @@ def _central_gaussian(setting: _Setting) -> TrustModelLine:
     )
 
 
+def _run_covers(setting: _Setting) -> TrustModelLine:
+    run = setting.shuffled
+    alone = run.covers_alone
+    return _run_line(
+        setting,
+        TrustModelRow.RUN_COVERS,
+        alone,
+        f"each report alone is {_of(run.own)}, against shuffler and server together; the batch is"
+        f" {_of(alone, run.delta)} against the server alone, by {run.covers:,} covers, whoever else"
+        " lies, if the shuffler keeps its word",
+    )
+
+
+def _run_honest(setting: _Setting) -> TrustModelLine:
+    run = setting.shuffled
+    epsilon, honest = run.among_honest(setting.n), run.honest_of(setting.n)
+    return _run_line(
+        setting,
+        TrustModelRow.RUN_HONEST,
+        epsilon,
+        f"never a promise: if {honest:,} of the {setting.n:,} reports are honest, the same batch"
+        f" is {_of(epsilon, run.delta)}; who sends false reports makes n",
+    )
+
+
+def _run_line(
+    setting: _Setting, row: TrustModelRow, epsilon: Fraction, guarantee: str
+) -> TrustModelLine:
+    run = setting.shuffled
+    return setting.line(
+        row,
+        run.error(setting.n, setting.level),
+        device=run.own,
+        epsilon=epsilon,
+        delta=run.delta,
+        guarantee=guarantee,
+        devices_as_local=run.devices(setting.local.rmse),
+        devices_as_central=run.devices(setting.central.rmse),
+    )
+
+
 _ROWS = (_local, _same_reports, _same_guarantee, _central, _central_gaussian)
+_RUN_ROWS = (_run_covers, _run_honest)
 
 
 def _of(epsilon: Fraction, delta: Fraction | None = None) -> str:

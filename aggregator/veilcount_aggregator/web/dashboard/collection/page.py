@@ -159,7 +159,8 @@ class ResultView:
         """Return the panel of a series: its figures, for its last time range and over time."""
         kind, time_range = kind_of(series.collection), estimate.ranges[-1]
         n, width = time_range.n, widest(time_range.figures)
-        adequacy = judge(kind, self.shown.query, n, width, time_range.contributions)
+        query, contributions = self.shown.query, time_range.contributions
+        adequacy = judge(kind, query, n, width, contributions, covers=time_range.covers)
         figures, leads = _listed(kind, estimate), time_range.leader is not None
         before = time_before(self.snapshot, series, self.shown.query, estimate)
         compared = before if before and before.usable else None

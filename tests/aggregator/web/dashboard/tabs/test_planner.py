@@ -7,7 +7,6 @@ from html import unescape
 
 import pytest
 
-from veilcount_analysis.text.number_format import decimal
 from veilcount_analysis.text.privacy_guarantees import epsilons
 from veilcount_shared import Collection, parse_collections
 
@@ -78,18 +77,22 @@ def test_the_three_epsilons_are_those_of_the_definition_to_copy(
         assert f"Epsilon, {level} {getattr(promised, level)} " in page.text
 
 
-def test_with_a_shuffler_the_page_states_what_a_single_report_reveals(analyst: Visitor) -> None:
+def test_with_a_shuffler_the_page_states_both_costs_and_who_comes_too_late(
+    analyst: Visitor,
+) -> None:
     page = analyst.get("/plan?devices=5000&epsilon=1&trust=shuffled")
-    alone = definition(page).epsilon
+    planned = definition(page)
 
-    assert alone is not None
-    assert "epsilon 1 a month behind an independent shuffler" in page.text
-    assert (
-        f"of one answer after shuffling, at delta 0.000001; before it, {decimal(alone)}"
-        in page.text
-    )
-    assert f"Epsilon, event {decimal(alone)} " in page.text
-    assert [part.name for part in page.charts["margins"].parts] == ["epsilon 1"]
+    assert planned.epsilon == 4
+    assert planned.batch is not None
+    assert planned.batch.covers == 110
+    assert "epsilon 4 a report, 1 a month behind an independent shuffler" in page.text
+    assert "of one batch against the server alone, at delta 0.000001; of the report, 4" in page.text
+    assert "epsilon 4 a month, 48 in 12 months" in page.text
+    assert "Reports that come too late" in page.text
+    assert [part.name for part in page.charts["margins"].parts] == [
+        f"epsilon {epsilon}" for epsilon in ("0.5", 1, 2)
+    ]
 
 
 def test_the_curve_falls_and_more_epsilon_lies_below(analyst: Visitor) -> None:
