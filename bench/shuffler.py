@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -28,6 +28,7 @@ from veilcount_shuffler.shuffling_pass import shuffle
 from veilcount_shuffler.store_settings import StoreSettings
 from veilcount_shuffler.witness import Witness
 
+from .shuffler_http import hold_over_http
 from .stopwatch import Stopwatch, timed
 from .table import Row, Table, target
 
@@ -40,16 +41,19 @@ model = "shuffled"
 presence = "hidden"
 epsilon = 4
 unit = "day"
-batch = {epsilon = 1, delta = 1e-6, least = 1000, covers = 142}
-from = 2026-12-01
-until = 2027-02-01
+batch = {{epsilon = 1, delta = 1e-6, least = 1000, covers = 142}}
+from = {start}
+until = {end}
 """
-START, NOW = date(2026, 12, 1), datetime(2026, 12, 2, 3, tzinfo=UTC)
+START = datetime.now(UTC).date() - timedelta(days=3)  # so that a server holds reports of it today
+NOW = datetime.combine(START, time(3), UTC) + timedelta(days=1)
 LONE, MANY = 1, 32  # reports in a group; under load there are many
 SEAL, HOLD, SHUFFLE, OPEN_AND_READ, READ = 150, 50, 8, 55, 16  # microseconds a report
+SERVE = 350  # an envelope, by all processes of a server
 NOTES = (
-    "CPU time of a report, files synced, without HTTP. open: of HPKE as the library has it, for",
-    "  scale. times: of that. Sealed reports are random bytes where nothing opens them.",
+    "CPU time of a report, files synced; over HTTP: of all processes, one worker, 32 connections.",
+    "  open: of HPKE as the library has it, for scale. times: of that. Sealed reports are random",
+    "  bytes where nothing opens them.",
 )
 
 
@@ -67,6 +71,8 @@ def run(*, quick: bool) -> Table:
         for size in (LONE, MANY):
             what = f"hold, {size} in a group"
             figures.append((what, bench.hold(size, 500 if quick else 5000), HOLD))
+        served = hold_over_http(bench.settings, 960 if quick else 6_400)
+        figures.append(("hold, over HTTP", served, SERVE))
         figures.append((f"shuffle, {number:,} reports", bench.shuffle(number), SHUFFLE))
         figures.append(("aggregator: open and read", opened + read, OPEN_AND_READ))
         figures.append(("aggregator: read alone", read, READ))
@@ -83,10 +89,11 @@ class Crowds:
     def __init__(self, folder: Path) -> None:
         self._private = X25519PrivateKey.generate()
         config = KeyConfig(1, self._private.public_key().public_bytes_raw())
-        settings = StoreSettings(folder / "store", Disk())
+        settings = self.settings = StoreSettings(folder / "store", Disk())
         settings.make("http://127.0.0.1:1", "", "bench")
         settings.set_keys([RelayKey(START, config.encode(), config)], START)
-        settings.add_collections(list(parse_collections(FILE, _no_file).values()), START)
+        file = FILE.format(start=START, end=START + timedelta(days=60))
+        settings.add_collections(list(parse_collections(file, _no_file).values()), START)
         states, served = CrowdStates(settings.crowds, Disk()), ServedCrowds(settings)
         witness = Witness(None, Disk())
         self._now = NOW
