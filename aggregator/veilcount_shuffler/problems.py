@@ -9,6 +9,7 @@ from types import MappingProxyType
 from veilcount_shared.problem_details import (
     FAILED,
     INCOMPLETE,
+    OVER,
     RETRY_SECONDS,
     UNKNOWN_VERSION,
     Problem,
@@ -27,7 +28,6 @@ _KINDS: dict[str, tuple[int, str, str]] = {
         "keep the report and retry: its period is not over here, or its definition is not loaded",
     ),
     "wrong-method": (405, "Method not allowed", "use POST"),
-    "over": (410, "Crowd is over", "drop the report: its crowd takes no more"),
     "too-large": (413, "Body too large", "send one envelope, with its Content-Length"),
     "unsupported": (415, "Unsupported media type", f"send {ENVELOPE_TYPE}"),
     "too-many": (429, "Rate limit exceeded", _RETRY),
@@ -35,7 +35,7 @@ _KINDS: dict[str, tuple[int, str, str]] = {
 }
 SHUFFLER_PROBLEMS: Mapping[str, ProblemKind] = MappingProxyType(
     {name: ProblemKind(name, HTTPStatus(row[0]), *row[1:]) for name, row in _KINDS.items()}
-    | {kind.name: kind for kind in (FAILED, INCOMPLETE, UNKNOWN_VERSION)}
+    | {kind.name: kind for kind in (FAILED, INCOMPLETE, OVER, UNKNOWN_VERSION)}
 )
 _RETRIED = frozenset({"too-many", "unavailable", "failed"})
 

@@ -240,7 +240,8 @@ class ConsentDecisions(NoDecisions):
         state = self.worker.state
         remember(state, self.accepted.values(), self.worker.recorder.drawer.claims)
         last = set((state.note(LOADED) or "").split())
-        loaded = {_marked(collection) for collection in self.accepted.values()}
+        # What is loaded and refused now, for want of a route, is not gone: other processes go on.
+        loaded = {_marked(collection) for collection in self.loaded.values()}
         for series in last - loaded:
             state.retire(series.removesuffix(HIDDEN), reports=series.endswith(HIDDEN))
         for series in loaded - last:

@@ -250,7 +250,7 @@ class Session:
             losses,
             outboxes.memory,
             uncapped=settings.development,
-            sealing=route.sealing(state) if in_batches else None,
+            sealing=route.sealing(state, self.clock.now) if in_batches else None,
         )
         recorder = Recorder(drawer, self._warn_of_dates, self.warn_of_consent)
         uploader = Uploader(

@@ -38,6 +38,10 @@ UNKNOWN_VERSION = ProblemKind(
     "Unsupported protocol version",
     "bring the device's library and the aggregator to releases that share a version",
 )
+#: of a shuffler: the one problem after which a device drops a report
+OVER = ProblemKind(
+    "over", HTTPStatus.GONE, "Crowd is over", "drop the report: its crowd takes no more"
+)
 #: of whatever serves HTTP here
 INCOMPLETE = ProblemKind(
     "incomplete", HTTPStatus.REQUEST_TIMEOUT, "Incomplete body", "send it again"

@@ -237,7 +237,7 @@ def test_a_plane_that_favours_a_hyperplane_is_caught() -> None:
 
 
 def test_a_randomizer_that_takes_raw_words_is_refused() -> None:
-    with pytest.raises(AssertionError, match="below"):
+    with pytest.raises(TypeError, match="below"):
         enumerate_distribution(lambda randomness: randomness.word())
 
 

@@ -11,22 +11,33 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from veilcount_shared import Collection, RandomSource, schedule
+from veilcount_shared import Collection, RandomSource
+from veilcount_shared.problem_details import OVER
 from veilcount_shared.shuffling.envelope import ENVELOPE_TYPE
 from veilcount_shared.shuffling.times import grace_end
 
 from ..state import Notes, Outbox, QueuedReport
 from ..state.losses import Loss
 from .replies import HELD, Replies
-from .transport import Delivered, HttpTransport, Later, Outcome, Rejected
+from .transport import (
+    Delivered,
+    HttpTransport,
+    Later,
+    Outcome,
+    Rejected,
+    Reply,
+    problem_document,
+)
 
 PATH = "/v1/envelopes"
 RETRY = 3600.0  # seconds within which what settled nothing is sent again
 GRAIN = 1_000_000
 ACCEPTED, GONE = 202, 410
-GATEWAY_FAILURES = frozenset({502, 504})  # of a proxy, behind which the shuffler may have read it
+#: by which a shuffler, or a proxy, says that it has not held an envelope; others may be anybody's
+NOT_HELD = frozenset({400, 404, 405, 413, 415, 429, 503})
 ADDRESSES = "shufflers"  # note: since when each address is in use
-MOST_ADDRESSES = 8
+MOST_ADDRESSES = 64
+SEPARATOR = b"\0"  # between an address and an envelope, in the outbox
 
 
 class EnvelopeTransport(Protocol):
@@ -49,18 +60,26 @@ class ShufflerTransport(HttpTransport):
             reply = self.request("POST", PATH, envelope, ENVELOPE_TYPE)
         except Exception as error:  # noqa: BLE001 - whatever went wrong on the way: it is kept
             return Later(type(error).__name__, seen=not self._http.is_unsent(error))
-        if reply.status == ACCEPTED:
+        if reply.status == ACCEPTED and _state(reply) == HELD:
             return Delivered((HELD,))
-        if reply.status == GONE:
+        if reply.status == GONE and problem_document(reply).get("type") == OVER.uri:
             return Rejected(f"{GONE}")
-        return Later(f"{reply.status}", seen=reply.status in GATEWAY_FAILURES)
+        return Later(f"{reply.status}", seen=reply.status not in NOT_HELD)
+
+
+def _state(reply: Reply) -> object:
+    """Return what a shuffler says of an envelope; nothing if another answered in its place."""
+    try:
+        return json.loads(reply.content)["state"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return None
 
 
 class ShufflerAddresses:
     """Which address takes a period: a new one, those that begin after it came with the app.
 
-    A crowd is of one shuffler. Had it two, each would mix fewer than was promised, and the server
-    could be shown one report in both.
+    It is stored with what is sealed: shown to two shufflers, a report would be in two batches, and
+    who has both knows it from the covers.
     """
 
     def __init__(self, notes: Notes, address: str, now: float) -> None:
@@ -68,10 +87,12 @@ class ShufflerAddresses:
         stored: list[tuple[float, str]] = [
             (float(since), str(url)) for since, url in json.loads(notes.note(ADDRESSES) or "[]")
         ]
-        if not stored or stored[-1][1] != address:
-            stored.append((now if stored else 0.0, address))
-            notes.keep(ADDRESSES, json.dumps(stored[-MOST_ADDRESSES:]))
-        self._addresses = stored
+        begun = [(min(since, now), url) for since, url in stored]  # a clock was ahead
+        if not begun or begun[-1][1] != address:
+            begun.append((now if begun else 0.0, address))
+        if begun != stored:
+            notes.keep(ADDRESSES, json.dumps(begun[-MOST_ADDRESSES:]))
+        self._addresses = begun
 
     def of_period(self, start: float) -> str:
         """Return the address for a period that begins at an instant."""
@@ -79,12 +100,18 @@ class ShufflerAddresses:
         return earlier[-1] if earlier else self._addresses[0][1]
 
 
+NOT_SENT = Later("not sent", seen=False)
+
+
+def _is_over(collection: Collection, period: int, now: float) -> bool:
+    return grace_end(collection, period).timestamp() <= now
+
+
 @dataclass(frozen=True)
 class Shuffler:
     """Sends sealed reports, and settles them by the two replies that say something."""
 
     collections: Mapping[str, Collection]  # that travel by shuffler, by fingerprint
-    addresses: ShufflerAddresses
     connect: Callable[[str], EnvelopeTransport]  # to an address
     replies: Replies
     randomness: RandomSource
@@ -94,12 +121,10 @@ class Shuffler:
         """Send one, unless its time is over."""
         report = queued_report.report
         collection = self.collections.get(report.fingerprint)
-        if collection is None:
-            return Later("no such collection", seen=False)
-        if grace_end(collection, report.period).timestamp() <= self.now():
-            return Later("the grace is over", seen=False)  # it expires in the outbox
-        start = schedule.period_start(collection, report.period).timestamp()
-        return self.connect(self.addresses.of_period(start)).send_envelope(queued_report.sealed)
+        if collection is None or _is_over(collection, report.period, self.now()):
+            return NOT_SENT  # it expires in the outbox
+        address, _, envelope = queued_report.sealed.partition(SEPARATOR)
+        return self.connect(address.decode()).send_envelope(envelope)
 
     def settle(self, outbox: Outbox, queued_report: QueuedReport, outcome: Outcome) -> None:
         """Take one off the outbox, or give it another time."""
@@ -108,7 +133,8 @@ class Shuffler:
             is_first = queued_report.tries == 1
             outbox.settle((), {number: Loss.OVER if is_first else Loss.UNANSWERED})
             return
-        self.replies.add([queued_report.report], outcome)
+        if outcome is not NOT_SENT:
+            self.replies.add([queued_report.report], outcome)
         if isinstance(outcome, Delivered):
             outbox.settle([number], {})
         else:

@@ -69,11 +69,13 @@ class ShufflerRoute:
             read_relay_keys(self.settings.relay_keys) if content is None else content
         )
 
-    def sealing(self, state: ClientState) -> Sealing:
+    def sealing(self, state: ClientState, now: Callable[[], float]) -> Sealing:
         """Return what seals reports."""
-        from ..recording.shuffler_sealing import Sealing  # noqa: PLC0415 - likewise
+        from ..recording.shuffler_sealing import KnownKeys, Sealing  # noqa: PLC0415 - likewise
 
-        return Sealing(state, self.keys)
+        addresses = ShufflerAddresses(state, self.settings.shuffler or "", now())
+        keys = KnownKeys(state, self.keys, now())
+        return Sealing(state, keys.of_period, addresses.of_period)
 
     def open(
         self,
@@ -87,8 +89,7 @@ class ShufflerRoute:
         names = {fingerprint: collection.name for fingerprint, collection in series.items()}
         host = self.settings.shuffler_host or "the shuffler"
         replies = Replies(state, names, now, describe_shuffler, host)
-        addresses = ShufflerAddresses(state, self.settings.shuffler or "", now())
-        return Shuffler(series, addresses, self._connect(now), replies, randomness, now)
+        return Shuffler(series, self._connect(now), replies, randomness, now)
 
     def _connect(self, now: Callable[[], float]) -> Callable[[str], EnvelopeTransport]:
         if (transport := self.transport) is not None:

@@ -199,6 +199,10 @@ class Uploader:
         try:
             if self.now() < body.leased_until - MAX_SECONDS:
                 self._deliver(body)
+            else:  # its turn came too late: the lease was no attempt
+                again = self.later(self.now())
+                numbers = [queued_report.number for queued_report in body.queued_reports]
+                body.outbox.reschedule(dict.fromkeys(numbers, again), unsent=True)
         finally:
             self.in_flight.end(body)
 

@@ -111,11 +111,16 @@ class ClientWorker:
         for person, refusal in list(self.refusals.items()):  # before anything else may leave
             self.state.consent(person, refusal)
             self.refusals.pop(person, None)
-        # First what is due: a record must not hide the absence of an earlier period.
-        self.recorder.sweep(self.clock.now(), self.uploader.collections.values())
+        # First what was due when the first record came: a record must not hide the absence of an
+        # earlier period, nor an absence that falls due meanwhile take the place of a record.
+        collections, now = self.uploader.collections.values(), self.clock.now()
+        recorded = [record.at for record in list(self._queue)]
+        self.recorder.sweep(min((now, *recorded)), collections)
         for _ in range(0, len(self._queue), MOST_AT_ONCE):  # and not what comes meanwhile
             size = min(len(self._queue), MOST_AT_ONCE)
             self._store_records([self._queue.popleft() for _ in range(size)])
+        if recorded:
+            self.recorder.sweep(now, collections)
 
     def deliver(self, timeout: float) -> bool:
         """Send what may leave, at once; whether all of it was counted in time."""

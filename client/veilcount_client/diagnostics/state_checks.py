@@ -16,7 +16,7 @@ from veilcount_shared.epsilon import EPSILON_GRAIN
 from veilcount_shared.verdict import Verdict
 
 from ..clock import instant
-from ..delivery.replies import VERDICTS, last_reply
+from ..delivery.replies import VERDICTS, describe_shuffler, last_reply
 from ..recording import budget_reservation
 from ..recording.kept_values import KeptKind, kind_on_device
 from ..settings import ClientSettings
@@ -168,6 +168,10 @@ def _replies(state: ClientState, collections: Collections) -> Iterator[Diagnosti
     """Yield what the aggregator last said of a collection, where a probe would not hear it."""
     for name, collection in collections.items():
         reply = last_reply(state, collection.fingerprint)
+        if reply and collection.batch and reply.is_trouble:
+            message = f"on {reply.day} the shuffler {describe_shuffler(reply.kind)}"
+            yield DiagnosticResult(f"delivery, {name}", False, message)
+            continue
         if reply and reply.kind in VERDICTS and reply.kind != Verdict.CLOSED:
             message = f"on {reply.day} the aggregator {VERDICTS[reply.kind]}"
             yield DiagnosticResult(f"delivery, {name}", False, message)

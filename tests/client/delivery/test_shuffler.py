@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from pathlib import Path
 from unittest.mock import patch
@@ -15,9 +16,10 @@ from veilcount_client.recording.shuffler_sealing import Sealing
 from veilcount_client.state import QueuedReport
 from veilcount_shared import Collection
 from veilcount_shared.oblivious_http.key_file import decode_key_file
+from veilcount_shared.problem_details import OVER
 from veilcount_shared.shuffling.times import grace_end
 
-from ..device_fixtures import DAY, HOUR, at
+from ..device_fixtures import DAY, HOUR, at, set_clock
 from .app_client import NOBODY
 from .server_fixtures import Behaviour, Server, answering, problem, serving
 from .shuffler_fixtures import (
@@ -169,10 +171,11 @@ KEPT = [Later("503", seen=False), Later("404", seen=False), Later("429", seen=Fa
 def resealed(self: Shuffler, queued_report: QueuedReport) -> Outcome:
     """The planted mistake: sealed afresh for each attempt."""
     collection = self.collections[queued_report.report.fingerprint]
-    sealing = Sealing(None, decode_key_file(KEYS))  # type: ignore[arg-type] # without tokens
-    envelope = sealing.seal(b"", collection, queued_report.report)
-    assert isinstance(envelope, bytes)
-    return self.connect("").send_envelope(envelope)
+    (key,) = decode_key_file(KEYS)
+    sealing = Sealing(None, lambda _: key, str)  # type: ignore[arg-type] # without tokens
+    sealed = sealing.seal(b"", collection, queued_report.report)
+    assert isinstance(sealed, bytes)
+    return self.connect("").send_envelope(sealed.partition(b"\0")[2])
 
 
 @pytest.mark.parametrize("planted", [False, True])
@@ -237,14 +240,23 @@ def silence(_: Server, connection: socket.socket, __: object) -> None:
     connection.shutdown(socket.SHUT_RDWR)
 
 
+def gone(name: str) -> Behaviour:
+    body = json.dumps({"type": f"urn:{name}" if name != "over" else OVER.uri}).encode()
+    return answering(410, body, Content_Type="application/problem+json")
+
+
 REPLIES: list[tuple[Behaviour, Outcome]] = [
     (answering(202, b'{"state":"held"}'), Delivered(("held",))),
-    (problem(410), Rejected("410")),
+    (gone("over"), Rejected("410")),
+    (gone("not-an-aggregator"), Later("410")),
+    (answering(410, b"<html>", Content_Type="text/html"), Later("410")),
+    (answering(202, b"<html>"), Later("202")),
+    (answering(202, b'{"state":"lost"}'), Later("202")),
     (problem(404), Later("404", seen=False)),
     (problem(503), Later("503", seen=False)),
     (answering(502), Later("502")),
-    (answering(200, b"{}"), Later("200", seen=False)),
-    (answering(302, Location="/elsewhere"), Later("302", seen=False)),
+    (answering(200, b"{}"), Later("200")),
+    (answering(302, Location="/elsewhere"), Later("302")),
     (garbage, Later("ConnectionError")),
     (silence, Later("ConnectionError")),
 ]
@@ -266,3 +278,21 @@ def test_two_replies_alone_settle_an_envelope(behaviour: Behaviour, outcome: Out
 def test_an_attempt_that_reached_nobody_is_none() -> None:
     transport = ShufflerTransport(NOBODY, at)
     assert transport.send_envelope(b"envelope") == Later("ConnectionError", seen=False)
+
+
+# -- records at the end of a period ----------------------------------------------------------------
+
+
+def test_a_record_that_is_stored_after_its_period_is_no_absence(tmp_path: Path) -> None:
+    """It waited in memory over the period's end, as in an outage of the disk."""
+    with device(tmp_path, "theme", "last") as (one, shuffler):
+        with patch.object(Collection, "message", undrawn):
+            one.run_until(at(0, 23, 3500))
+            one.client.record("theme", "dark")
+            one.client.record("last", "dark")
+            set_clock(one.clock, at(1, 0, 300))
+            one.run_until(at(3))
+
+        for collection in one.collections.values():
+            assert dict(shuffler.held(collection))[0] == collection.pack(1)
+        assert one.losses() == {}

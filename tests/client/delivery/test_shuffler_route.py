@@ -14,14 +14,16 @@ from veilcount_client import Client
 from veilcount_client.delivery.transport import Delivered, Later, Outcome
 from veilcount_client.recording.answer_drawing import AnswerDrawer
 from veilcount_client.recording.recorder import Recorder
+from veilcount_shared.oblivious_http.key_config import KeyConfig
 from veilcount_shared.oblivious_http.key_file import encode_key_file
 from veilcount_shared.shuffling.envelope import Envelope
 
-from ..device_fixtures import at
+from ..device_fixtures import DAY, Device, at
 from .shuffler_fixtures import (
     COLLECTIONS,
     KEY,
     KEYS,
+    FakeShuffler,
     device,
     hurried,
 )
@@ -82,35 +84,114 @@ def test_a_period_that_no_key_is_for_is_not_answered(tmp_path: Path) -> None:
         assert one.losses("visible") == {"no_key": 2}
 
 
-def test_a_new_address_serves_the_periods_that_begin_after_it(tmp_path: Path) -> None:
-    seen: list[tuple[str, int]] = []
+@pytest.fixture
+def sends(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bytes]]:
+    """The addresses and envelopes that leave; the first one's replies are lost."""
+    seen: list[tuple[str, bytes]] = []
 
     class Named:
         def __init__(self, url: str, _: object) -> None:
             self.url = url
 
         def send_envelope(self, envelope: bytes) -> Outcome:
-            seen.append((self.url, Envelope.decode(envelope).period))
-            return Delivered(("held",))
+            seen.append((self.url, envelope))
+            is_first = "one" in self.url
+            return Later("the reply was lost") if is_first else Delivered(("held",))
 
-    with (
-        patch("veilcount_client.delivery.shuffler_route.ShufflerTransport", Named),
-        patch("veilcount_client.session.Session.is_test", False),
-        device(tmp_path, "visible", shuffler="https://one.example") as (one, _),
-    ):
+    monkeypatch.setattr("veilcount_client.delivery.shuffler_route.ShufflerTransport", Named)
+    monkeypatch.setattr("veilcount_client.session.Session.is_test", False)
+    return seen
+
+
+def updated(one: Device, instant: float) -> None:
+    """Start a version of the app that names another shuffler."""
+    one.stop()
+    one.options["shuffler"] = "https://two.example"
+    one.start_at(instant)
+
+
+def test_a_new_address_serves_the_periods_that_begin_after_it(
+    tmp_path: Path, sends: list[tuple[str, bytes]]
+) -> None:
+    with device(tmp_path, "visible", shuffler="https://one.example") as (one, _):
         one.record_at(at(0, 10), "visible")
         one.record_at(at(1, 10), "visible")
-        one.stop()
-        one.options["shuffler"] = "https://two.example"
-        one.start_at(at(1, 11))
+        updated(one, at(1, 11))
         one.record_at(at(2, 10), "visible")
         one.run_until(at(7))
 
-    assert sorted(seen, key=lambda each: each[1]) == [
+    periods = {(url, Envelope.decode(envelope).period) for url, envelope in sends}
+    assert periods == {
         ("https://one.example", 0),
         ("https://one.example", 1),
         ("https://two.example", 2),
-    ]
+    }
+
+
+@pytest.mark.parametrize("jump", [0, -40 * 365 * DAY], ids=["right", "as after a flat battery"])
+def test_what_is_sealed_goes_to_one_shuffler_whatever_the_clock_says_at_an_update(
+    tmp_path: Path, sends: list[tuple[str, bytes]], jump: float
+) -> None:
+    with device(tmp_path, "visible", shuffler="https://one.example") as (one, _):
+        one.record_at(at(0, 10), "visible")
+        one.run_until(at(2))
+        assert sends
+        updated(one, at(2) + jump)
+        one.stop()
+        one.start_at(at(2, 1))
+        one.run_until(at(3, 12))
+
+    assert {url for url, _ in sends} == {"https://one.example"}
+    assert len({envelope for _, envelope in sends}) == 1
+
+
+NEW = KeyConfig(2, KEY.public, KEY.aeads)
+BOTH = encode_key_file([(date(2026, 11, 1), KEY.encode()), (date(2026, 11, 2), NEW.encode())])
+
+
+def keys_of(shuffler: FakeShuffler) -> dict[int, int]:
+    """Return the key of each period's report."""
+    envelopes = [each.envelope for each in shuffler.arrived]
+    return {envelope.period: envelope.sealed[0] for envelope in envelopes}
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+@pytest.mark.parametrize("name", ["theme", "last"])
+def test_a_key_that_comes_within_a_period_seals_from_the_next_one_on(
+    tmp_path: Path, name: str, *, recorded: bool
+) -> None:
+    """Its id would show whether something was recorded before the update."""
+    with device(tmp_path, name) as (one, shuffler):
+        one.run_until(at(0, 9))
+        if recorded:
+            one.record(name, value="dark")
+        one.stop()
+        one.options["relay_keys"] = BOTH.encode()
+        one.start_at(at(0, 12))
+        one.run_until(at(5))
+
+        assert keys_of(shuffler) == {0: 1, 1: 2, 2: 2, 3: 2}
+
+
+def test_a_process_that_has_no_route_wipes_nothing_of_those_that_have(tmp_path: Path) -> None:
+    """A cron job without the variable: the shuffler would learn who had recorded."""
+    with device(tmp_path, "theme", "last") as (one, shuffler):
+        one.record_at(at(0, 10), "theme", value="dark")
+        one.record_at(at(0, 11), "last", value="dark")
+        before = one.stored, one.state.held(one.key, one.collections["last"].fingerprint)
+        one.stop()
+        one.options["shuffler"] = None
+        one.start_at(at(0, 12))
+        assert "load theme" in one.client._session.problems.messages
+        assert (one.stored, one.state.held(one.key, one.collections["last"].fingerprint)) == before
+        one.stop()
+        one.options["shuffler"] = shuffler
+        one.start_at(at(0, 13))
+        one.run_until(at(4))
+
+        for collection in one.collections.values():
+            assert 0 in dict(shuffler.held(collection))
+        assert one.losses("theme", "last") == {}
 
 
 def test_the_person_and_the_developer_are_shown_the_route(tmp_path: Path) -> None:
