@@ -68,7 +68,7 @@ class ShufflerTransport(HttpTransport):
 
 
 def _state(reply: Reply) -> object:
-    """Return what a shuffler says of an envelope; nothing if another answered in its place."""
+    """Return the state in a shuffler's reply; None if another answered in its place."""
     try:
         return json.loads(reply.content)["state"]
     except (ValueError, LookupError, TypeError, RecursionError):
@@ -87,12 +87,12 @@ class ShufflerAddresses:
         stored: list[tuple[float, str]] = [
             (float(since), str(url)) for since, url in json.loads(notes.note(ADDRESSES) or "[]")
         ]
-        begun = [(min(since, now), url) for since, url in stored]  # a clock was ahead
-        if not begun or begun[-1][1] != address:
-            begun.append((now if begun else 0.0, address))
-        if begun != stored:
-            notes.keep(ADDRESSES, json.dumps(begun[-MOST_ADDRESSES:]))
-        self._addresses = begun
+        entries = [(min(since, now), url) for since, url in stored]  # a clock was ahead
+        if not entries or entries[-1][1] != address:
+            entries.append((now if entries else 0.0, address))
+        if entries != stored:
+            notes.keep(ADDRESSES, json.dumps(entries[-MOST_ADDRESSES:]))
+        self._addresses = entries
 
     def of_period(self, start: float) -> str:
         """Return the address for a period that begins at an instant."""

@@ -70,7 +70,7 @@ class ShufflerRoute:
         )
 
     def sealing(self, state: ClientState, now: Callable[[], float]) -> Sealing:
-        """Return what seals reports."""
+        """Return the sealing of reports, by the state's keys and addresses."""
         from ..recording.shuffler_sealing import KnownKeys, Sealing  # noqa: PLC0415 - likewise
 
         addresses = ShufflerAddresses(state, self.settings.shuffler or "", now())
@@ -84,7 +84,7 @@ class ShufflerRoute:
         randomness: RandomSource,
         now: Callable[[], float],
     ) -> Shuffler:
-        """Return what sends sealed reports of these collections, which go by their names."""
+        """Return the sender of sealed reports of these collections."""
         series = {collection.fingerprint: collection for collection in collections.values()}
         names = {fingerprint: collection.name for fingerprint, collection in series.items()}
         host = self.settings.shuffler_host or "the shuffler"

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 
 from ..clock import Clock
+from ..recording.answer_times import full_minute
 from ..recording.recorder import RecordCall, Recorder
 from ..state import ClientState, ConsentDecision, StateError
 from ..state.key_derivation import person_key
@@ -114,12 +115,12 @@ class ClientWorker:
         # First what was due when the first record came: a record must not hide the absence of an
         # earlier period, nor an absence that falls due meanwhile take the place of a record.
         collections, now = self.uploader.collections.values(), self.clock.now()
-        recorded = [record.at for record in list(self._queue)]
-        self.recorder.sweep(min((now, *recorded)), collections)
+        first = min((now, *(record.at for record in list(self._queue))))
+        self.recorder.sweep(first, collections)
         for _ in range(0, len(self._queue), MOST_AT_ONCE):  # and not what comes meanwhile
             size = min(len(self._queue), MOST_AT_ONCE)
             self._store_records([self._queue.popleft() for _ in range(size)])
-        if recorded:
+        if first < full_minute(now):  # instants are full minutes: else nothing fell due since
             self.recorder.sweep(now, collections)
 
     def deliver(self, timeout: float) -> bool:

@@ -40,8 +40,8 @@ class KnownKeys:
         """Keep which of these are new; of a new state, all were always known."""
         self._notes = notes
         stored = self._read()
-        known = {key.encoded for _, key in stored}
-        new = [(now if stored else 0.0, key) for key in keys if key.encoded not in known]
+        stored_keys = {key.encoded for _, key in stored}
+        new = [(now if stored else 0.0, key) for key in keys if key.encoded not in stored_keys]
         rows = [(min(since, now), key) for since, key in [*stored, *new]]  # a clock was ahead
         if new or rows != stored:
             plain = [(since, f"{key.start}", key.encoded.hex()) for since, key in rows]
@@ -49,8 +49,8 @@ class KnownKeys:
 
     def of_period(self, start: datetime) -> RelayKey | None:
         """Return the key that seals the reports of a period, if there is any."""
-        known = [key for since, key in self._read() if since <= start.timestamp()]
-        newest_first = sorted(known, key=lambda key: (key.start, key.encoded), reverse=True)
+        candidates = [key for since, key in self._read() if since <= start.timestamp()]
+        newest_first = sorted(candidates, key=lambda key: (key.start, key.encoded), reverse=True)
         return key_for(newest_first, start.date())
 
     def _read(self) -> list[tuple[float, RelayKey]]:

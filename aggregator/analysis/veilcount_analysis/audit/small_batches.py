@@ -104,11 +104,11 @@ class SmallBatch:
         *reports, cover = _alike([*(self.reports[x] for x in involved), self.cover])
         whole = lcm(*(part.denominator for row in (*reports, cover) for part in row.values()))
         *reports, cover = (_counts(row, whole) for row in (*reports, cover))
-        rest = [*reports[2:], *([cover] * covers)]
+        unchanged = [*reports[2:], *([cover] * covers)]
         one, other = (
-            view_distribution([report, *rest], mixed=self.mixed) for report in reports[:2]
+            view_distribution([report, *unchanged], mixed=self.mixed) for report in reports[:2]
         )
-        outcomes: int = whole ** (1 + len(rest))
+        outcomes: int = whole ** (1 + len(unchanged))
         return delta(one, other, e_epsilon) / outcomes
 
 

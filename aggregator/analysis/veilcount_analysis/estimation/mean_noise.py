@@ -73,7 +73,7 @@ def is_rarely_wrong(mechanism: MeanMechanism, n: int) -> bool:
 
 
 def half_width(mechanism: MeanMechanism, n: int, alpha: float, covers: int = 0) -> float:
-    """Return what the error of the mean exceeds with probability at most alpha, in [0, 1].
+    """Return a bound on the error of the mean, exceeded with probability alpha, in [0, 1].
 
     Of n persons, whose reports come with so many covers.
     """
@@ -148,7 +148,7 @@ def _transforms(mechanism: MeanMechanism, n: int, frequencies: Floats) -> Comple
 
 @lru_cache(maxsize=64)
 def _cover_levels(mechanism: MeanMechanism) -> Floats:
-    """Return what each level decodes to, counted from the middle, where their mean is."""
+    """Return the decoded levels, counted from the middle, where their mean is."""
     return decoded_levels(mechanism) - 0.5
 
 

@@ -72,7 +72,7 @@ def estimate_series(kind: Kind[Any, Any], query: EstimateQuery, data: SeriesData
 
 
 def cover_notes(whole: Tally) -> Iterator[str]:
-    """Yield what is to be known of n where a shuffler's covers are among the reports."""
+    """Yield a note on n where a shuffler's covers are among the reports."""
     if whole.covers:
         yield f"n is exact: {whole.covers:,} cover reports were subtracted"
 

@@ -91,7 +91,7 @@ class CoverSolver(Solver):
 
 
 def among_covers(handler: ShareHandler[Any], n: int, covers: int) -> ResponseDistribution:
-    """Return what a report counts, with its part of the variance that covers add."""
+    """Add to the response of a report its part of the variance of covers."""
     response = handler.response
     if not covers:
         return response

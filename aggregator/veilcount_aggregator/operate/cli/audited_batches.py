@@ -57,7 +57,7 @@ def _sentence(check: BatchCheck) -> str:
 
 
 def refuted(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return what is wrong, by collection."""
+    """Return the problems of each collection that has any, by name."""
     return [
         f"batches of {row['name']} ({row['covers']:,} covers, {row['needed']:,} needed)"
         for row in rows

@@ -90,7 +90,7 @@ def batches_needed(canaries: int) -> int | None:
 
 
 def most_dropped(canaries: int) -> float:
-    """Return what share of reports was dropped at most, if of so many canaries none was."""
+    """Bound the share of reports that was dropped, if none of so many canaries was."""
     return 1.0 if canaries == 0 else 1 - (1 - CONFIDENCE) ** (1 / canaries)
 
 

@@ -40,7 +40,7 @@ class ShuffledRun:
         return min(n, self.honest or n)
 
     def among_honest(self, n: int) -> Fraction:
-        """Return what a batch of n reports reveals to the server if so many are honest."""
+        """Return epsilon of a batch of n reports against the server if so many are honest."""
         return honest_epsilon(self.mechanism, self.honest_of(n), self.covers, self.delta)
 
     def error(self, n: int, level: float) -> ErrorEstimate:
