@@ -15,6 +15,7 @@ from veilcount_analysis.series.series import Series
 from veilcount_shared import parse_collections
 from veilcount_shared.oblivious_http.key_config import KeyConfig
 from veilcount_shared.oblivious_http.key_file import RelayKey
+from veilcount_shared.randomness import SystemRandomSource
 from veilcount_shared.shuffling.envelope import Envelope
 from veilcount_shared.shuffling.part import PART_REPORTS
 from veilcount_shared.shuffling.plain_report import PlainReport
@@ -158,7 +159,9 @@ class Crowds:
         for _ in range(0, number, 1000):
             holding.hold([_envelope(crowd) for _ in range(1000)])
         holding.close()
-        us, order = timed(shuffle, crowd, self._store.folder(crowd.crowd_id), Disk())
+        us, order = timed(
+            shuffle, crowd, self._store.folder(crowd.crowd_id), Disk(), SystemRandomSource()
+        )
         assert order.reports == number
         return us / number
 

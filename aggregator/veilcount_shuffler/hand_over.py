@@ -6,10 +6,11 @@ nothing. While our clock is not within an hour of the aggregator's, all crowds w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from http import HTTPStatus
 
+from veilcount_shared.randomness import RandomSource, SystemRandomSource
 from veilcount_shared.shuffling.batch_record import BatchState
 
 from .crowd_folder import CrowdFolder
@@ -54,6 +55,7 @@ class HandOver:
 
     store: CrowdStore
     delivery: Delivery
+    randomness: RandomSource = field(default_factory=SystemRandomSource)  # of the covers
 
     @property
     def states(self) -> CrowdStates:
@@ -154,7 +156,7 @@ class HandOver:
 
     def _shuffled(self, crowd: ServedCrowd, folder: CrowdFolder) -> CrowdRow:
         """Shuffle, and end a crowd that is too small: of it nothing leaves."""
-        order = shuffle(crowd, folder, self.store.disk)
+        order = shuffle(crowd, folder, self.store.disk, self.randomness)
         if order.reports < crowd.least:
             self.states.end(crowd.crowd_id, CrowdState.SEALED, BatchState.BELOW_LEAST)
         else:

@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO
 
-from veilcount_shared.randomness import RandomSource, SystemRandomSource
+from veilcount_shared.randomness import RandomSource
 from veilcount_shared.shuffling.part import PART_REPORTS, batch_digest
 
 from .covers import sealed_covers
@@ -44,11 +44,11 @@ def shuffle(
     crowd: ServedCrowd,
     folder: CrowdFolder,
     disk: Disk,
-    randomness: RandomSource | None = None,
+    randomness: RandomSource,
     bucket_bytes: int = BUCKET_BYTES,
 ) -> Order:
     """Write the order of a sealed crowd durably, covers among the reports; the same once more."""
-    _draw_covers(crowd, folder, disk, randomness or SystemRandomSource())
+    _draw_covers(crowd, folder, disk, randomness)
     files = [*held_files(folder.path), folder.path / COVERS]
     size = sum(file.stat().st_size for file in files)
     number = min(MOST_BUCKETS, size // bucket_bytes + 1)

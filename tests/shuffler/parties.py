@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from veilcount_shared import Collection, parse_collections
 from veilcount_shared.oblivious_http.key_config import AES_128_GCM, KeyConfig
 from veilcount_shared.oblivious_http.key_file import RelayKey
+from veilcount_shared.randomness import RandomSource, SystemRandomSource
 from veilcount_shared.shuffling.batch_record import BatchRecord, BatchState
 from veilcount_shared.shuffling.envelope import Envelope
 from veilcount_shared.shuffling.part import BatchHead, BatchPart, batch_digest
@@ -170,8 +171,10 @@ class ShufflerStore:
         witness: Path | None = None,
         aggregator: CheckingAggregator | None = None,
         target: str = "http://127.0.0.1:1",
+        randomness: RandomSource | None = None,  # of the covers
     ) -> None:
         self.clock, self.disk = clock, disk or Disk()
+        self.randomness = randomness or SystemRandomSource()
         self.settings = StoreSettings(folder, Disk())
         if not self.settings.exists:
             self.settings.make(target, "key", "relay")
@@ -210,7 +213,8 @@ class ShufflerStore:
         """Return the process that hands over."""
         store = self.store()
         key = self.settings.signing_key
-        return HandOver(store, Delivery(self.aggregator, store.states, key, self.disk))
+        delivery = Delivery(self.aggregator, store.states, key, self.disk)
+        return HandOver(store, delivery, self.randomness)
 
     def rounds(self, number: int = 2) -> list[HandOverEvent]:
         """Hand over what is due, a few times."""

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import partial
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -92,8 +91,6 @@ def seeded() -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(patch("os.urandom", stream.randbytes))
         stack.enter_context(patch.object(covers, "seal_report", seal))
-        source = partial(SeededRandomSource, SEED)
-        stack.enter_context(patch.object(shuffling_pass, "SystemRandomSource", source))
         yield
 
 
@@ -102,7 +99,7 @@ def view(
 ) -> View:
     """Have each device come at its hour, and return what the server saw."""
     shutil.copytree(template, folder)
-    store = ShufflerStore(folder, HandClock())
+    store = ShufflerStore(folder, HandClock(), randomness=SeededRandomSource(SEED))
     opens = store.crowd.opens
     aggregator = SeenByServer(store.aggregator.public, store.clock)
     store.aggregator = aggregator

@@ -42,8 +42,7 @@ class Attack:
 
     def right_guesses(self, number: int) -> int:
         """Return how often the server guesses the person's value rightly."""
-        with patch.object(shuffling_pass, "SystemRandomSource", lambda: self.source):
-            return sum(self._guesses_rightly() for _ in range(number))
+        return sum(self._guesses_rightly() for _ in range(number))
 
     @property
     def source(self) -> SeededRandomSource:
@@ -53,7 +52,7 @@ class Attack:
     def _guesses_rightly(self) -> bool:
         value = self.random.choice(VALUES)
         shutil.copytree(self.template, self.folder)
-        store = ShufflerStore(self.folder, HandClock())
+        store = ShufflerStore(self.folder, HandClock(), randomness=self.source)
         crowd = store.crowd
         message = crowd.collection.randomize(value, self.source)
         store.worker().hold([seal(crowd, message)])

@@ -127,7 +127,7 @@ def batches(
                 CalledAggregator(deployed), store.states, settings.signing_key, Disk()
             )
             for _ in range(3):
-                HandOver(store, delivery).round()
+                HandOver(store, delivery, SeededRandomSource(2)).round()
             left = [path for path in folder.rglob("*") if path.is_file()]
             assert not any(envelopes[0].sealed in path.read_bytes() for path in left), "erased"
         yield deployed
