@@ -25,8 +25,8 @@ from .ways import AFTER, WAYS, assign, circular, seen
 
 FEWEST = 10  # persons in a pairing: all of fewer may be right by chance
 SOON = 4 * HOUR
-SERVER, WITH_ISSUER, WITH_RELAY, ALL = ADVERSARIES = (
-    "server", "server + issuer", "server + relay", "all",
+SERVER, SHUFFLER, WITH_ISSUER, BETWEEN, ALL = ADVERSARIES = (
+    "server", "shuffler", "server + issuer", "server + relay or shuffler", "all",
 )  # fmt: skip
 QUESTIONS, PERIOD_ROWS, ACCOUNTS, RECORDERS = TARGETS = (
     "questions", "periods", "accounts", "recorders",
@@ -92,7 +92,7 @@ def server_guesses(logs: Logs) -> Iterator[Guess]:
     for target, where, ones, others in pairings(logs):
         yield from pair_guesses(logs, target, where, ones, others)
     if logs.combination.presence == "hidden":
-        yield from recorder_guesses(logs)
+        yield from recorder_guesses(logs, logs.attempts)
 
 
 Feature = Callable[[Sequence[Attempt]], float]
@@ -106,21 +106,34 @@ FEATURES: Mapping[str, Feature] = {
 }
 
 
-def recorder_guesses(logs: Logs) -> Iterator[Guess]:
-    """Yield how many rows are rightly called those of somebody who records, or who never does."""
-    groups: dict[tuple[str, int], list[Row]] = {}
-    for row, attempts in logs.attempts.items():
-        groups.setdefault((row[0], attempts[0].period), []).append(row)
+def recorder_guesses(logs: Logs, log: Mapping[Row, Sequence[Attempt]]) -> Iterator[Guess]:
+    """Yield how many rows are rightly called those of somebody who records, or who never does.
+
+    Covers are left out, as for an adversary that knows them.
+    """
+    groups: dict[tuple[str, int], list[tuple[int, Sequence[Attempt]]]] = {}
+    for row, attempts in log.items():
+        if (person := attempts[0].person) >= 0:
+            groups.setdefault((row[0], attempts[0].period), []).append((person, attempts))
     for name, feature in FEATURES.items():
         right = of = 0
         for rows in groups.values():
-            values = np.array([feature(logs.attempts[row]) for row in rows], dtype=float)
-            is_active = np.array([logs.person(row) in logs.active for row in rows])
+            values = np.array([feature(attempts) for _, attempts in rows], dtype=float)
+            is_active = np.array([person in logs.active for person, _ in rows])
             right += int(((values > np.median(values)) == is_active).sum())
             of += len(rows)
         distribution = tuple(binom.pmf(np.arange(of + 1), of, 0.5).tolist())
         for way, number in ((f"late {name}", right), (f"early {name}", of - right)):
             yield Guess(RECORDERS, "all rows", way, number, of, distribution)
+
+
+# -- the shuffler ----------------------------------------------------------------------------------
+
+
+def shuffler_guesses(logs: Logs) -> Iterator[Guess]:
+    """Yield what times and sizes of envelopes say; addresses join them, which nothing denies."""
+    if logs.combination.presence == "hidden":
+        yield from recorder_guesses(logs, logs.envelopes)
 
 
 # -- the server with the issuer --------------------------------------------------------------------
@@ -196,7 +209,7 @@ def _signed(requests: Sequence[TokenRequest]) -> TokenRequest:
 def address_guesses(logs: Logs) -> Iterator[Guess]:
     """Yield what addresses join: the relay's log and the server's have each request at one time.
 
-    Without a relay the server sees the addresses itself.
+    Without a relay the server sees the addresses itself; a shuffler has the same sealed bytes.
     """
     log = sorted(logs.relay)
     instants = np.array([instant for instant, _ in log])
@@ -217,7 +230,7 @@ def address_guesses(logs: Logs) -> Iterator[Guess]:
         yield Guess(target, where, "addresses", right, len(strata), blind_pairing(strata))
 
 
-def relay_guesses(logs: Logs) -> Iterator[Guess]:
+def between_guesses(logs: Logs) -> Iterator[Guess]:
     yield from server_guesses(logs)
     yield from address_guesses(logs)
 
@@ -229,8 +242,9 @@ def all_guesses(logs: Logs) -> Iterator[Guess]:
 
 GUESSES: Mapping[str, Callable[[Logs], Iterator[Guess]]] = {
     SERVER: server_guesses,
+    SHUFFLER: shuffler_guesses,
     WITH_ISSUER: issuer_guesses,
-    WITH_RELAY: relay_guesses,
+    BETWEEN: between_guesses,
     ALL: all_guesses,
 }
 

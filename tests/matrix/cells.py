@@ -68,7 +68,14 @@ HELD: Mapping[str, Keys] = {
     "process": {"held": "process"},
     "device": {"held": "device"},
 }
-ROUTES = ("direct", "relay")
+LATE_DAYS = 60  # what an earlier client sent for a month before is counted, and seen
+COVERS = {"epsilon": 0.5, "delta": 1e-6, "covers": 6}
+ROUTES: Mapping[str, Keys] = {
+    "direct": {"late": LATE_DAYS},
+    "relay": {"late": LATE_DAYS},
+    "shuffler": {"batch": {"least": 2}},
+    "shuffler with covers": {"model": "shuffled", "batch": {"least": 100, **COVERS}},
+}
 #: four periods each; of a user's one period, four days
 UNITS: Mapping[str, Keys] = {
     "event": {"unit": "event", "per_day": 1, "from": "2026-12-01", "until": "2026-12-05"},
@@ -78,7 +85,6 @@ UNITS: Mapping[str, Keys] = {
     "user": {"unit": "user", "from": "2026-12-01", "until": "2026-12-05"},
 }
 PERIODS = 4
-LATE_DAYS = 60  # what an earlier client sent for a month before is counted, and seen
 LIVES = (ALWAYS, OWN_HOURS, TWO_HOURS)
 PROMISE_AXES = "linkage", "presence", "life"
 
@@ -103,6 +109,11 @@ class Combination:
         return tuple(zip(AXES, astuple(self), strict=True))
 
     @property
+    def is_by_shuffler(self) -> bool:
+        """Whether reports reach the server in batches, not one by one."""
+        return "batch" in ROUTES[self.route]
+
+    @property
     def subsets(self) -> frozenset[Subset]:
         """The pairs of members in it, and the triple that a promise is about."""
         triple = tuple(member for member in self.members if member[0] in PROMISE_AXES)
@@ -114,7 +125,7 @@ AXES: Mapping[str, Sequence[str]] = {
     "presence": tuple(PRESENCES),
     "measure": tuple(MEASURES),
     "held": tuple(HELD),
-    "route": ROUTES,
+    "route": tuple(ROUTES),
     "unit": tuple(UNITS),
     "life": LIVES,
 }
@@ -143,9 +154,9 @@ def all_combinations() -> Iterator[Combination]:
 
 def definition_keys(combination: Combination) -> dict[str, Any]:
     """Return the keys of a question of a combination, as a file states them."""
-    by_axis = (LINKAGES, PRESENCES, MEASURES, HELD, UNITS)
+    by_axis = (LINKAGES, PRESENCES, MEASURES, HELD, ROUTES, UNITS)
     members = (getattr(combination, axis) for axis in _DEFINED)
-    keys: dict[str, Any] = {"late": LATE_DAYS}
+    keys: dict[str, Any] = {}
     for table, member in zip(by_axis, members, strict=True):
         keys |= table[member]
     if combination.linkage == "token" and combination.unit != "user":
@@ -168,12 +179,12 @@ def is_valid(combination: Combination) -> bool:
     return not refusal(combination)
 
 
-_DEFINED = ("linkage", "presence", "measure", "held", "unit")
+_DEFINED = ("linkage", "presence", "measure", "held", "route", "unit")
 
 
 @cache
-def _refusal(linkage: str, presence: str, measure: str, held: str, unit: str) -> str:
-    combination = Combination(linkage, presence, measure, held, ROUTES[0], unit, LIVES[0])
+def _refusal(*members: str) -> str:
+    combination = Combination(*members, LIVES[0])
     try:
         definitions(combination, "it")
     except DefinitionError as error:

@@ -18,10 +18,11 @@ from veilcount_shared.mechanisms import TrendMechanism
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import decode_binary
 
-from ..client.device_fixtures import HOUR, MINUTE, Device, Wire, clock_at, device_in_memory
+from ..client.device_fixtures import HOUR, MINUTE, Device, clock_at, device_in_memory
 from ..client.privacy.paired_runs import ConstantSource
 from ..enumeration import enumerate_distribution
 from .cells import VALUES, Combination, definitions
+from .networks import NETWORKS, Endpoints
 from .parties import Issuer, Logs
 from .simulation import (
     SETTINGS,
@@ -99,7 +100,6 @@ def _transcript(combination: Combination, stream: Stream, source: RandomSource) 
     collection = short_definition(combination)
     calendar = calendar_of(collection)
     clock = clock_at(calendar.at(0) - HOUR)
-    wire: Any = Wire(clock)
     sent: list[tuple[int, bytes]] = []
 
     def answer(body: bytes, _reports: int) -> Outcome:
@@ -107,15 +107,16 @@ def _transcript(combination: Combination, stream: Stream, source: RandomSource) 
         sent.extend((report.period, report.message) for report in reports)
         return Delivered((Verdict.COUNTED,) * len(reports))
 
-    wire.send = answer
+    network = NETWORKS[combination.route](Endpoints(clock, [collection], answer))
     options: dict[str, Any] = {
+        **network.options,
         "issuer": Issuer(Logs(combination, calendar), 0, clock.now, denies=False),
         "randomness": ConstantSource(JITTER_WORD),
     }
     with (
         drawing_from(source),
         device_in_memory(
-            "a person", {"it": collection}, clock, minute=MINUTE, wire=wire, **options, **SETTINGS
+            "a person", {"it": collection}, clock, minute=MINUTE, **options, **SETTINGS
         ) as device,
     ):
         _live(device, stream, calendar, VALUES[combination.measure])
@@ -132,7 +133,7 @@ def _live(device: Device, stream: Stream, calendar: Calendar, values: Sequence[o
         else:
             device.client.record("it", values[place])
         device.work()
-    device.run_until(calendar.bounds[-1] + 2 * HOUR)
+    device.run_until(calendar.last_sent + 2 * HOUR)
     device.stop()
 
 

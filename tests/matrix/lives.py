@@ -8,14 +8,12 @@ Two forget, one of whom consents again; one restores a backup, one device crashe
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from random import Random
-from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from veilcount_client.delivery.transport import Later, Outcome
 from veilcount_client.testing import SeededRandomSource, SettableClock
@@ -33,9 +31,10 @@ from ..client.device_fixtures import (
     secrets,
     set_clock,
 )
-from ..client.privacy.relayed_wire import RelayedWire
 from .cells import OWN_HOURS, PERIODS, TWO_HOURS, VALUES, Combination
+from .networks import NETWORKS, Endpoints, Network
 from .parties import Issuer, Logs, Server
+from .shuffler import seeded_sealing
 from .simulation import (
     QUESTION,
     SETTINGS,
@@ -52,6 +51,7 @@ from .simulation import (
 
 PERSONS = 24
 SESSION = 2 * HOUR
+EARLIEST = -0.3  # steps after the beginning: the first consents
 
 
 # -- what happens to each person -------------------------------------------------------------------
@@ -68,8 +68,8 @@ def events_of(person: int, calendar: Calendar, life: str) -> list[Event]:
     """Return what happens to a person; all record within one hour, or each at their own."""
     chance = Random(number("life", person))
     evening = person % 4 // 2 + chance.uniform(0.8, 0.9)  # of one of the first two days
-    joined = chance.uniform(-0.3, -0.05) if person % 2 else evening
-    events = [Event(calendar.at(joined), "consent")]
+    joined = chance.uniform(EARLIEST, -0.05) if person % 2 else evening
+    events = [Event(calendar.at(joined - calendar.lead), "consent")]
     events.append(Event(calendar.at(1 + chance.uniform(0.9, 0.98)), "release"))
     morning = chance.uniform(0.1, 0.7) if life == OWN_HOURS else 0.375
     events += [
@@ -88,7 +88,7 @@ def events_of(person: int, calendar: Calendar, life: str) -> list[Event]:
 
 def sessions_of(person: int, calendar: Calendar, life: str) -> list[tuple[float, float]]:
     """Return when a device runs: all the time, or two hours on four days of each step at most."""
-    begin, end = calendar.at(-0.3) - MINUTE, calendar.at(PERIODS) + 2 * DAY
+    begin, end = calendar.at(EARLIEST - calendar.lead) - MINUTE, calendar.last_sent + 2 * DAY
     if life != TWO_HOURS:
         return [(begin, end)]
     hour = Random(number("hours", person)).uniform(0, 22)
@@ -164,15 +164,24 @@ def live(life: Life, calendar: Calendar) -> None:
 def population(
     combination: Combination, persons: int = PERSONS, plant: Plant = nullcontext
 ) -> Logs:
-    """Return what all parties log of a population; the plant is a bug in its clients."""
+    """Return what all parties log of a population; the plant is a bug in its clients.
+
+    Or in its shuffler.
+    """
     first, second = releases(combination)
     calendar = calendar_of(first[QUESTION])
     logs = Logs(combination, calendar)
     server = Server(logs, names_by_fingerprint(first, second))
     with simulated_time(calendar), plant():
         for person in range(persons):
-            with tempfile.TemporaryDirectory(dir=quick()) as place, secrets(("matrix", person)):
+            with (
+                tempfile.TemporaryDirectory(dir=quick()) as place,
+                secrets(("matrix", person)),
+                seeded_sealing(person),
+            ):
                 _live_one(Path(place), server, person, first, second)
+        if combination.is_by_shuffler:
+            logs.leave_by_shuffler(first, second)
     for attempts in logs.attempts.values():
         attempts.sort()
     return logs
@@ -186,15 +195,15 @@ def _live_one(
     second: Mapping[str, Collection],
 ) -> None:
     logs = server.logs
-    clock = clock_at(logs.calendar.at(-0.3) - MINUTE)
+    clock = clock_at(logs.calendar.at(EARLIEST - logs.calendar.lead) - MINUTE)
     device = Device(
         place / "state",
         first,
         clock,
-        _wire(server, person, clock),
         randomness=SeededRandomSource(number("randomness", person)),
         consent=None,
         issuer=Issuer(logs, person, clock.now),
+        **_network(server, person, clock, [*first.values(), *second.values()]).options,
         **SETTINGS,
     )
     is_active = logs.combination.presence == "public" or person % 4 in {0, 1}
@@ -204,20 +213,18 @@ def _live_one(
     live(life, logs.calendar)
 
 
-def _wire(server: Server, person: int, clock: SettableClock) -> Any:
-    """Return a device's network: direct, or through the relay; what is no body is noted."""
-    wires: list[RelayedWire] = []
-    is_relayed = server.logs.combination.route == "relay"
-    reply = partial(server.reply, person, (lambda: wires[0]) if is_relayed else None, clock.now)
+def _network(
+    server: Server, person: int, clock: SettableClock, collections: Sequence[Collection]
+) -> Network:
+    """Return a device's network by its route; what is no body is noted."""
 
     def answer(body: bytes, reports: int) -> Outcome:
         try:
-            return reply(body, reports)
+            return server.reply(person, network.marks, clock.now, body, reports)
         except WireError:
             server.logs.strays.append(body)
             return Later("400")
 
-    if not is_relayed:
-        return SimpleNamespace(send=answer)
-    wires.append(RelayedWire(clock, address=person, answer=answer))
-    return wires[0]
+    ends = Endpoints(clock, collections, answer, person)
+    network = NETWORKS[server.logs.combination.route](ends)
+    return network

@@ -6,19 +6,19 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from veilcount_client.delivery import backoff
 from veilcount_client.delivery.issuer import IssuerUnavailable, SlotsRefused, SlotToSign
 from veilcount_client.delivery.transport import Delivered, Later, Outcome
+from veilcount_shared import Collection
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import decode_binary
 
-from ..client.device_fixtures import (
-    number,
-)
+from ..client.device_fixtures import number
 from ..client.privacy.relayed_wire import UNKNOWN_KEY
 from .cells import PERIODS, Combination
+from .shuffler import hand_over, name_of
 from .simulation import CHANGED, Calendar
 
 TURNED_AWAY, CLOSED, DENIED = 0.6, 0.2, 0.3  # shares of marked attempts, and of token requests
@@ -56,6 +56,7 @@ class Logs:
     combination: Combination
     calendar: Calendar
     attempts: dict[Row, list[Attempt]] = field(default_factory=dict)
+    envelopes: dict[Row, list[Attempt]] = field(default_factory=dict)  # as the shuffler has them
     strays: list[bytes] = field(default_factory=list)  # bodies that are no reports
     requests: list[TokenRequest] = field(default_factory=list)
     relay: list[tuple[float, int]] = field(default_factory=list)  # instant and address
@@ -73,12 +74,32 @@ class Logs:
     def person(self, row: Row) -> int:
         return self.attempts[row][0].person
 
+    def leave_by_shuffler(self, *files: Mapping[str, Collection]) -> None:
+        """Give the shuffler what was logged so far, and the server the batches instead.
+
+        Covers are of nobody: each has a number below zero for itself.
+        """
+        self.envelopes, self.attempts = self.attempts, {}
+        owners = {row[2]: attempts[0].person for row, attempts in self.envelopes.items()}
+        arrivals = [
+            (attempt.instant, attempt.marks)
+            for attempts in self.envelopes.values()
+            for attempt in attempts
+        ]
+        for number_of_row, row in enumerate(hand_over(files, arrivals)):
+            name = name_of(row.sealed)
+            person = owners.get(name, -1 - number_of_row)
+            series = row.collection
+            self.attempts[series.fingerprint, series.name, name] = [
+                Attempt(row.instant, row.instant, row.period, len(row.sealed), b"", person)
+            ]
+
     def hour(self, row: Row) -> int:
         """Return what public presence shows: of which hour's record a row's first report is.
 
-        Hidden presence has no such hour.
+        Hidden presence has no such hour, and no batch has.
         """
-        if self.combination.presence == "hidden":
+        if self.combination.presence == "hidden" or self.combination.is_by_shuffler:
             return 0
         first = self.attempts[row][0]
         recorded = self.recorded.get((first.person, row[1]), [])
@@ -87,13 +108,21 @@ class Logs:
 
 @dataclass
 class Server:
-    """Chooses its replies to one question's rows, and counts the reports of the others."""
+    """Chooses its replies to one question's rows, and counts the reports of the others.
+
+    Of reports that go by a shuffler it is the shuffler that replies.
+    """
 
     logs: Logs
     names: Mapping[str, str]  # of questions, by fingerprint
 
     def reply(
-        self, person: int, wire: Any, now: Callable[[], float], body: bytes, _: int
+        self,
+        person: int,
+        marks: Callable[[], bytes],
+        now: Callable[[], float],
+        body: bytes,
+        _: int,
     ) -> Outcome:
         batch = decode_binary(body)
         if not batch.reports:
@@ -103,9 +132,8 @@ class Server:
         row = report.fingerprint, name, report.pseudonym
         attempts = self.logs.attempts.setdefault(row, [])
         wait, outcome = self._choose(row, len(attempts))
-        marks = wire().marks if wire else b""
-        attempts.append(Attempt(now(), now() + wait, report.period, len(body), marks, person))
-        if wire:
+        attempts.append(Attempt(now(), now() + wait, report.period, len(body), marks(), person))
+        if self.logs.combination.route == "relay":
             self.logs.relay.append(
                 (now() - number("delay", row, len(attempts)) % 1000 / 1000, person)
             )

@@ -11,6 +11,7 @@ from .adversaries import (
     QUESTIONS,
     RECORDERS,
     SERVER,
+    SHUFFLER,
     WITH_ISSUER,
     figures,
 )
@@ -29,33 +30,35 @@ class Promise(NamedTuple):
 
 
 def _runs_all_day(combination: Combination) -> bool:
-    return combination.life != TWO_HOURS
+    """Whether no device is seen by the hours at which it runs, or none of them in a batch."""
+    return combination.life != TWO_HOURS or combination.is_by_shuffler
 
 
 def _hides_hours(combination: Combination) -> bool:
     """Whether no hour tells persons apart: of hidden reports, or where all record in the same."""
     is_hidden = combination.presence == "hidden" and _runs_all_day(combination)
-    return is_hidden or combination.life == ALWAYS
+    return is_hidden or combination.life == ALWAYS or combination.is_by_shuffler
 
 
 PROMISES = (
     Promise(
         QUESTIONS,
         SERVER,
-        "every linkage; devices that run all day; hidden presence, or records in the same hour",
+        "every linkage; devices that run all day; hidden presence, or records in the same hour; by"
+        " a shuffler all",
         _hides_hours,
     ),
     Promise(
         PERIOD_ROWS,
         SERVER,
         "linkage period, none and token; devices that run all day; hidden presence, or records in"
-        " the same hour",
+        " the same hour; by a shuffler all",
         lambda combination: _hides_hours(combination) and combination.linkage != "collection",
     ),
     Promise(
         ACCOUNTS,
         WITH_ISSUER,
-        "linkage token; devices that run all day",
+        "linkage token; devices that run all day; by a shuffler all",
         lambda combination: _runs_all_day(combination) and combination.linkage == "token",
     ),
     Promise(
@@ -64,12 +67,19 @@ PROMISES = (
         "hidden presence; every linkage and route, whenever the device runs",
         lambda combination: combination.presence == "hidden",
     ),
+    Promise(
+        RECORDERS,
+        SHUFFLER,
+        "hidden presence; by a shuffler, whenever the device runs",
+        lambda combination: combination.presence == "hidden" and combination.is_by_shuffler,
+    ),
 )
+PROMISED = {promise.adversary for promise in PROMISES}
 
 
 def broken(logs: Logs) -> Iterator[tuple[Promise, Figure]]:
     """Yield the promises that a population breaks, each with what an adversary reached."""
-    reached = {adversary: figures(logs, adversary) for adversary in (SERVER, WITH_ISSUER)}
+    reached = {adversary: figures(logs, adversary) for adversary in PROMISED}
     for promise in PROMISES:
         figure = reached[promise.adversary].get(promise.target)
         if promise.holds(logs.combination) and figure and not figure.is_chance:

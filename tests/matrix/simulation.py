@@ -36,6 +36,7 @@ class Calendar:
     """Four steps: a period each or, where a user has one, a day each."""
 
     bounds: tuple[float, ...]
+    grace: float = 0.0  # seconds after a period in which its reports leave for a shuffler
 
     def at(self, step: float) -> float:
         """Return the instant after so many steps, whole and in part.
@@ -47,17 +48,28 @@ class Calendar:
         return begin + (step - whole) * (end - begin)
 
     @property
+    def lead(self) -> int:
+        """Steps by which all consent earlier: in a batch they answer from the next period on."""
+        return 1 if self.grace else 0
+
+    @property
+    def last_sent(self) -> float:
+        """After this instant nothing new leaves."""
+        return self.bounds[-1] + self.grace
+
+    @property
     def step(self) -> float:
         return self.bounds[1] - self.bounds[0]
 
 
 def calendar_of(collection: Collection) -> Calendar:
     begin = schedule.period_start(collection, 0).timestamp()
+    grace = DAY * collection.batch.grace if collection.batch else 0.0
     if collection.periods == 1:
-        return Calendar(tuple(begin + DAY * day for day in range(PERIODS + 1)))
+        return Calendar(tuple(begin + DAY * day for day in range(PERIODS + 1)), grace)
     periods = range(collection.periods)
     ends = (schedule.period_end(collection, period).timestamp() for period in periods)
-    return Calendar((begin, *ends))
+    return Calendar((begin, *ends), grace)
 
 
 # -- what happens to a device ----------------------------------------------------------------------

@@ -11,15 +11,16 @@ from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 from veilcount_client.delivery.transport import Delivered, Later, Outcome
-from veilcount_client.testing import SettableClock
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import decode_binary
 
-from ..client.device_fixtures import HOUR, MINUTE, Device, Wire, clock_at, device_in_memory
+from ..client.device_fixtures import HOUR, MINUTE, Device, clock_at, device_in_memory
 from ..client.privacy.paired_runs import ConstantSource, constant_randomizers, coupled
-from ..client.privacy.relayed_wire import UNKNOWN_KEY, RelayedWire
+from ..client.privacy.relayed_wire import UNKNOWN_KEY
 from .cells import PERIODS, VALUES, Combination
+from .networks import NETWORKS, Endpoints
 from .parties import Issuer, Logs
+from .shuffler import seeded_sealing
 from .simulation import (
     CHANGED,
     QUESTION,
@@ -42,7 +43,10 @@ Reply = Callable[[str, int], Outcome | None]  # to a question's n-th body; None:
 
 
 class Emission(NamedTuple):
-    """One attempt to send: when, what, and what the relay's gateway sees beside the body."""
+    """One attempt to send: when, what, and what is seen of it on the way.
+
+    Of a request through a relay, what its gateway sees beside the body; of a sealed report, all.
+    """
 
     instant: float
     body: bytes
@@ -92,8 +96,23 @@ def emissions(
     clock = clock_at(calendar.at(0) - HOUR)
     logs = Logs(combination, calendar)
     emitted: list[Emission] = []
-    wire = _wire(combination, clock, names_by_fingerprint(first, second), reply, emitted)
+    tries: dict[str, int] = {}
+    names = names_by_fingerprint(first, second)
+
+    def answer(body: bytes, _reports: int) -> Outcome:
+        reports = decode_binary(body).reports
+        emitted.append(Emission(clock.now(), body, network.marks()))
+        name = names[reports[0].fingerprint] if reports else ""
+        tries[name] = tries.get(name, -1) + 1
+        outcome = reply(name, tries[name])
+        if outcome is UNKNOWN_KEY and combination.route != "relay":
+            outcome = Later("429", 60.0)
+        return outcome or Delivered((Verdict.COUNTED,) * len(reports))
+
+    collections = [*first.values(), *second.values()]
+    network = NETWORKS[combination.route](Endpoints(clock, collections, answer))
     options: dict[str, Any] = {
+        **network.options,
         "issuer": Issuer(logs, 0, clock.now),
         "randomness": ConstantSource(JITTER_WORD),
     }
@@ -101,43 +120,18 @@ def emissions(
         simulated_time(calendar),
         constant_randomizers(),
         coupled(person, series),
+        seeded_sealing(person),
         device_in_memory(
-            "a person", first, clock, minute=MINUTE, plant=plant, wire=wire, **options, **SETTINGS
+            "a person", first, clock, minute=MINUTE, plant=plant, **options, **SETTINGS
         ) as device,
     ):
         for instant, happen in _events(calendar, stream, second):
             device.run_until(instant)
             happen(device)
             device.work()
-        device.run_until(calendar.at(PERIODS) + 9 * HOUR)
+        device.run_until(calendar.last_sent + 9 * HOUR)
         device.stop()
     return emitted, logs
-
-
-def _wire(
-    combination: Combination,
-    clock: SettableClock,
-    names: dict[str, str],
-    reply: Reply,
-    emitted: list[Emission],
-) -> Any:
-    tries: dict[str, int] = {}
-    is_relayed = combination.route == "relay"
-
-    def answer(body: bytes, _reports: int) -> Outcome:
-        reports = decode_binary(body).reports
-        emitted.append(Emission(clock.now(), body, wire.marks))
-        name = names[reports[0].fingerprint] if reports else ""
-        tries[name] = tries.get(name, -1) + 1
-        outcome = reply(name, tries[name])
-        if outcome is UNKNOWN_KEY and not is_relayed:
-            outcome = Later("429", 60.0)
-        return outcome or Delivered((Verdict.COUNTED,) * len(reports))
-
-    wire: Any = RelayedWire(clock, answer=answer) if is_relayed else Wire(clock)
-    if not is_relayed:
-        wire.send = answer
-    return wire
 
 
 def _events(
