@@ -9,16 +9,15 @@ guess pairs within it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from random import Random
 
 import numpy as np
-from scipy.stats import binom
 
 from ..client.device_fixtures import DAY, HOUR, MINUTE
 from .cells import PERIODS
-from .guesses import Figure, Guess, best, blind_pairing
+from .guesses import Figure, Guess, best, blind_choice, blind_pairing
 from .parties import Attempt, Logs, Row, TokenRequest
 from .simulation import NAMES
 from .ways import AFTER, WAYS, assign, circular, seen
@@ -92,7 +91,7 @@ def server_guesses(logs: Logs) -> Iterator[Guess]:
     for target, where, ones, others in pairings(logs):
         yield from pair_guesses(logs, target, where, ones, others)
     if logs.combination.presence == "hidden":
-        yield from recorder_guesses(logs, logs.attempts)
+        yield from recorder_guesses(logs.attempts, logs.active)
 
 
 Feature = Callable[[Sequence[Attempt]], float]
@@ -106,25 +105,33 @@ FEATURES: Mapping[str, Feature] = {
 }
 
 
-def recorder_guesses(logs: Logs, log: Mapping[Row, Sequence[Attempt]]) -> Iterator[Guess]:
-    """Yield how many rows are rightly called those of somebody who records, or who never does.
+def recorder_guesses(
+    log: Mapping[Row, Sequence[Attempt]], active: Container[int]
+) -> Iterator[Guess]:
+    """Yield how many persons are rightly called those who record, or who never do.
 
-    Covers are left out, as for an adversary that knows them.
+    By persons: all rows of one device come at the hours at which it runs. Covers are left out, as
+    for an adversary that knows them.
     """
-    groups: dict[tuple[str, int], list[tuple[int, Sequence[Attempt]]]] = {}
+    groups: dict[tuple[str, int], list[Sequence[Attempt]]] = {}
     for row, attempts in log.items():
-        if (person := attempts[0].person) >= 0:
-            groups.setdefault((row[0], attempts[0].period), []).append((person, attempts))
+        if attempts[0].person >= 0:
+            groups.setdefault((row[0], attempts[0].period), []).append(attempts)
     for name, feature in FEATURES.items():
-        right = of = 0
+        scores: dict[int, float] = {}
         for rows in groups.values():
-            values = np.array([feature(attempts) for _, attempts in rows], dtype=float)
-            is_active = np.array([person in logs.active for person, _ in rows])
-            right += int(((values > np.median(values)) == is_active).sum())
-            of += len(rows)
-        distribution = tuple(binom.pmf(np.arange(of + 1), of, 0.5).tolist())
-        for way, number in ((f"late {name}", right), (f"early {name}", of - right)):
-            yield Guess(RECORDERS, "all rows", way, number, of, distribution)
+            values = np.array([feature(attempts) for attempts in rows], dtype=float)
+            signs = np.sign(values - np.median(values))
+            for attempts, sign in zip(rows, signs.tolist(), strict=True):
+                person = attempts[0].person
+                scores[person] = scores.get(person, 0.0) + sign
+        is_active = np.array([person in active for person in scores])
+        for way, direction in (("late", 1), ("early", -1)):
+            values = direction * np.array(list(scores.values()))
+            is_above = values > np.median(values) if len(values) else values.astype(bool)
+            right = int((is_above == is_active).sum())
+            distribution = blind_choice(len(scores), int(is_active.sum()), int(is_above.sum()))
+            yield Guess(RECORDERS, "all rows", f"{way} {name}", right, len(scores), distribution)
 
 
 # -- the shuffler ----------------------------------------------------------------------------------
@@ -133,7 +140,7 @@ def recorder_guesses(logs: Logs, log: Mapping[Row, Sequence[Attempt]]) -> Iterat
 def shuffler_guesses(logs: Logs) -> Iterator[Guess]:
     """Yield what times and sizes of envelopes say; addresses join them, which nothing denies."""
     if logs.combination.presence == "hidden":
-        yield from recorder_guesses(logs, logs.envelopes)
+        yield from recorder_guesses(logs.envelopes, logs.active)
 
 
 # -- the server with the issuer --------------------------------------------------------------------

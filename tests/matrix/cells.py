@@ -142,6 +142,7 @@ FIRST_ROWS = (
     Combination("none", "public", "distribution", "unstated", "direct", "week", ALWAYS),
     Combination("period", "public", "max", "unstated", "direct", "day", ALWAYS),
     Combination("none", "public", "first", "unstated", "relay", "day", ALWAYS),
+    Combination("none", "hidden", "first", "unstated", "shuffler with covers", "day", ALWAYS),
 )
 
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import hypergeom
 
 ALPHA = 1e-4  # of one adversary in one combination, over all that it tries; everything is seeded
 
@@ -113,3 +114,12 @@ def _fixed_points(size: int) -> NDArray[np.float64]:
         derangements.append((n - 1) * (derangements[-1] + derangements[-2]))
     total = sum(comb(size, k) * derangements[size - k] for k in range(size + 1))
     return np.array([comb(size, k) * derangements[size - k] / total for k in range(size + 1)])
+
+
+def blind_choice(persons: int, active: int, chosen: int) -> tuple[float, ...]:
+    """Return the distribution of how many are rightly called active or not, so many chosen."""
+    both = hypergeom.pmf(np.arange(persons + 1), persons, active, chosen)
+    distribution = np.zeros(persons + 1)
+    for number in range(max(0, active + chosen - persons), min(active, chosen) + 1):
+        distribution[2 * number + persons - active - chosen] = both[number]
+    return tuple(distribution.tolist())

@@ -51,6 +51,8 @@ from .simulation import (
 
 PERSONS = 24
 SESSION = 2 * HOUR
+#: of eight persons, those who record where presence is hidden: half of each time of consent
+RECORDING = frozenset({0, 1, 6, 7})
 EARLIEST = -0.3  # steps after the beginning: the first consents
 
 
@@ -76,10 +78,11 @@ def events_of(person: int, calendar: Calendar, life: str) -> list[Event]:
         Event(calendar.at(step + morning) + chance.uniform(0, HOUR), "record")
         for step in range(PERIODS)
     ]
+    restored = 3.1 if calendar.grace else 1.5  # what was sealed since has left
     special: dict[int, list[tuple[float, str]]] = {
         1: [(2.5, "forget")],
         2: [(2.55, "forget"), (2.7, "consent")],
-        3: [(1.2, "back up"), (1.5, "restore"), (1.6, "record")],
+        3: [(1.2, "back up"), (restored, "restore"), (restored + 0.1, "record")],
         5: [(1.5, "crash")],
     }
     events += [Event(calendar.at(step), verb) for step, verb in special.get(person, [])]
@@ -206,7 +209,7 @@ def _live_one(
         **_network(server, person, clock, [*first.values(), *second.values()]).options,
         **SETTINGS,
     )
-    is_active = logs.combination.presence == "public" or person % 4 in {0, 1}
+    is_active = logs.combination.presence == "public" or person % 8 in RECORDING
     if is_active:
         logs.active.add(person)
     life = Life(device, logs.combination, second, person, is_active, logs)

@@ -1,4 +1,8 @@
-"""Bugs of earlier clients, put back: the tests of the matrix must find each of them."""
+"""Bugs of earlier clients, put back, and of a shuffler: the tests of the matrix must find each.
+
+Of those before shufflers, what moves instants, closes rows, or waits for tokens or replies concerns
+no sealed report: its times, and all that is said of it, are of another module.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,7 @@ from veilcount_client.consent import ConsentDecisions
 from veilcount_client.delivery import issuance
 from veilcount_client.delivery.uploader import Uploader
 from veilcount_client.recording import answer_times
+from veilcount_client.recording.answer_drawing import AnswerDrawer, PersonAnswer
 from veilcount_client.recording.known_definitions import row_names
 from veilcount_client.recording.visits import Visits
 from veilcount_client.state import PersonState, QueuedReport
@@ -20,6 +25,8 @@ from veilcount_client.state.sqlite import SqliteState
 from veilcount_shared import Collection, schedule
 
 from ..client.device_fixtures import HOUR, MINUTE
+from ..client.privacy.test_joiner_by_shuffler import kept_order as arrival_order
+from ..client.privacy.test_joiner_by_shuffler import leaving_together
 
 
 def first_consent() -> AbstractContextManager[object]:
@@ -96,6 +103,22 @@ def closing_forget() -> Iterator[None]:
         forget(decisions, key)
 
     with patch.object(ConsentDecisions, "forget", closing):
+        yield
+
+
+def hurried() -> AbstractContextManager[object]:
+    """Wrong: a sealed report leaves when its answer is drawn, like any other."""
+
+    def times(_drawer: AnswerDrawer, answer: PersonAnswer, _number: int) -> tuple[float, float]:
+        return answer.at, answer.at
+
+    return patch.object(AnswerDrawer, "_times", times)
+
+
+@contextmanager
+def kept_order() -> Iterator[None]:
+    """Wrong: a device's questions leave in one moment, and a batch keeps the order of arrival."""
+    with leaving_together(), arrival_order():
         yield
 
 

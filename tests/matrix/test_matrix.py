@@ -150,7 +150,7 @@ def test_a_whole_life_keeps_epsilon_and_reaches_it(combination: Combination) -> 
 # -- planted bugs ----------------------------------------------------------------------------------
 
 
-MONTHLY, TOKENS, VISITS, WEEKLY, DAILY, RELAYED = FIRST_ROWS
+MONTHLY, TOKENS, VISITS, WEEKLY, DAILY, RELAYED, SHUFFLED = FIRST_ROWS
 
 
 @pytest.mark.parametrize(
@@ -161,6 +161,9 @@ MONTHLY, TOKENS, VISITS, WEEKLY, DAILY, RELAYED = FIRST_ROWS
         (TOKENS, planted.tokens_at_once, 8 * PERSONS),  # by hours alone, which tell little
         (WEEKLY, begins_anew, MORE_PERSONS),
         (DAILY, planted.closing_forget, MORE_PERSONS),
+        (SHUFFLED, planted.kept_order, PERSONS),
+        (SHUFFLED, planted.hurried, PERSONS),
+        (SHUFFLED, begins_anew, PERSONS),
     ],
 )
 def test_the_joiner_finds(combination: Combination, plant: Plant, persons: int) -> None:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from itertools import combinations, count
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from unittest.mock import patch
 
 import pytest
@@ -179,21 +180,24 @@ def test_the_order_of_batches_joins_nobody(tmp_path: Path, devices: int) -> None
     assert abs(order_of_both(rows)) < norm.isf(ALPHA / 2)
 
 
-ARRIVALS = count()
-
-
-class Kept:
+def kept_order() -> AbstractContextManager[object]:
     """Planted: a shuffle that keeps the order of arrival."""
+    arrivals = count()
 
-    @staticmethod
     def digest(*_: object) -> bytes:
-        return next(ARRIVALS).to_bytes(16, "big")
+        return next(arrivals).to_bytes(16, "big")
+
+    return patch.object(shuffling_pass, "hmac", SimpleNamespace(digest=digest))
 
 
-def together(secret: bytes, collection: Collection, period: int) -> datetime:
+def leaving_together() -> AbstractContextManager[object]:
     """Planted: all questions of a device leave in one moment."""
-    randomness = SecretRandomSource(secret, "sending", "", period)
-    return period_end(collection, period) + timedelta(seconds=randomness.below(86_400))
+
+    def together(secret: bytes, collection: Collection, period: int) -> datetime:
+        randomness = SecretRandomSource(secret, "sending", "", period)
+        return period_end(collection, period) + timedelta(seconds=randomness.below(86_400))
+
+    return patch.object(times, "draw_sending_instant", together)
 
 
 def test_questions_that_leave_together_are_joined_if_the_order_is_kept(tmp_path: Path) -> None:
@@ -201,10 +205,9 @@ def test_questions_that_leave_together_are_joined_if_the_order_is_kept(tmp_path:
 
     Of 96 such devices it joins 116 over all pairs, of which 56 are by chance and 99 are the bound.
     """
-    leaving = patch.object(times, "draw_sending_instant", together)
-    with leaving, patch.object(shuffling_pass, "hmac", Kept):
+    with leaving_together(), kept_order():
         rows = batches(tmp_path / "kept", DEVICES)
-    with leaving:
+    with leaving_together():
         shuffled = batches(tmp_path / "shuffled", DEVICES)
 
     assert max(joined(rows, way) for way in WAYS) > chance(len(pairs(rows)))
