@@ -31,10 +31,10 @@ from ..client.device_fixtures import (
     secrets,
     set_clock,
 )
+from ..shuffler.seeded import seeded_sealing
 from .cells import OWN_HOURS, PERIODS, TWO_HOURS, VALUES, Combination
 from .networks import NETWORKS, Endpoints, Network
 from .parties import Issuer, Logs, Server
-from .shuffler import seeded_sealing
 from .simulation import (
     QUESTION,
     SETTINGS,

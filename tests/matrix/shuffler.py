@@ -8,17 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
 from pathlib import Path
-from typing import Any
-from unittest.mock import patch
-
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from veilcount_client.delivery.transport import Delivered, Outcome, Rejected
 from veilcount_client.testing import SeededRandomSource
@@ -26,19 +21,18 @@ from veilcount_shared import Collection
 from veilcount_shared.limits import PSEUDONYM_BYTES, TOKEN_BYTES
 from veilcount_shared.oblivious_http.key_file import encode_key_file
 from veilcount_shared.report import Batch, Report
-from veilcount_shared.shuffling import sealed_report
 from veilcount_shared.shuffling.crowd import Crowd
 from veilcount_shared.shuffling.envelope import Envelope
 from veilcount_shared.shuffling.plain_report import PLAIN_BYTES_WITH_TOKEN, PlainReport
 from veilcount_shared.shuffling.sealed_report import open_report
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import encode_binary
-from veilcount_shuffler.crowd_folder import CrowdFolder
 from veilcount_shuffler.holding import EnvelopeAnswer
 from veilcount_shuffler.served_crowds import ServedCrowd, crowds_of
 
 from ..client.device_fixtures import number, quick
 from ..shuffler.parties import KEY, PRIVATE, START, HandClock, ShufflerStore, messages
+from ..shuffler.seeded import seeded_order, seeded_sealing
 
 RELAY_KEYS = encode_key_file([(START, KEY.encode())]).encode()
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
@@ -115,7 +109,7 @@ def hand_over(
     with (
         tempfile.TemporaryDirectory(dir=quick()) as folder,
         seeded_sealing("shuffler"),
-        patch.object(CrowdFolder, "secret", _secret),
+        seeded_order(),
         closing(ShufflerStore(Path(folder), HandClock(), collections=first, **options)) as store,
     ):
         for file in later:
@@ -149,25 +143,3 @@ def _batches(
             for place, sealed in enumerate(left):
                 instant = leaves.timestamp() + place
                 yield BatchRow(crowd.collection, crowd.period, instant, sealed)
-
-
-# -- seeds -----------------------------------------------------------------------------------------
-
-
-def _secret(folder: CrowdFolder) -> bytes:
-    return number("order", folder.path.name).to_bytes(8, "big") * 4
-
-
-@contextmanager
-def seeded_sealing(who: object) -> Iterator[None]:
-    """Draw encapsulated keys from seeds, the first, second and so on of one sender and info."""
-    times = Counter[bytes]()
-
-    def encapsulate(public: bytes, aead: int, info: bytes, _: object = None) -> Any:
-        times[info] += 1
-        seed = number("ephemeral", who, info, times[info]).to_bytes(8, "big") * 4
-        return original(public, aead, info, X25519PrivateKey.from_private_bytes(seed))
-
-    original = sealed_report.encapsulate
-    with patch.object(sealed_report, "encapsulate", encapsulate):
-        yield

@@ -17,10 +17,10 @@ from veilcount_shared.wire import decode_binary
 from ..client.device_fixtures import HOUR, MINUTE, Device, clock_at, device_in_memory
 from ..client.privacy.paired_runs import ConstantSource, constant_randomizers, coupled
 from ..client.privacy.relayed_wire import UNKNOWN_KEY
+from ..shuffler.seeded import seeded_sealing
 from .cells import PERIODS, VALUES, Combination
 from .networks import NETWORKS, Endpoints
 from .parties import Issuer, Logs
-from .shuffler import seeded_sealing
 from .simulation import (
     CHANGED,
     QUESTION,
