@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import combinations, count
@@ -24,6 +24,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from scipy.stats import norm, poisson, spearmanr
 
+from veilcount_client.delivery import shuffler as delivery
 from veilcount_client.delivery.transport import Delivered, Outcome
 from veilcount_client.testing import SeededRandomSource, SettableClock
 from veilcount_shared import Collection
@@ -37,12 +38,12 @@ from veilcount_shared.shuffling.envelope import Envelope
 from veilcount_shared.shuffling.sealed_report import open_report
 from veilcount_shuffler import shuffling_pass
 from veilcount_shuffler.holding import EnvelopeAnswer
-from veilcount_shuffler.served_crowds import ServedCrowd, crowds_of
+from veilcount_shuffler.served_crowds import ServedCrowd, ServedCrowds, crowds_of
 
 from ...shuffler.parties import HandClock, ShufflerStore
 from ...shuffler.seeded import seeded_order, seeded_sealing
 from ..device_fixtures import HOUR, at, clock_at, device_in_memory, file, number
-from .test_joiner import WAYS, Join, Row
+from .test_joiner import WAYS, Join, Row, by_marks
 
 DEVICES, MANY = 48, 240  # so many in the suite, and with --full
 ALPHA = 1e-6  # of all pairs of batches together: the shuffle is the system's, with no seed
@@ -273,6 +274,36 @@ def test_questions_that_leave_together_are_joined_if_the_order_is_kept(tmp_path:
 # -- what tells the reports of a batch apart -------------------------------------------------------
 
 
+@contextmanager
+def never_over() -> Iterator[None]:
+    """Planted: no period is over for a device, whose late report leaves as ever."""
+    far = datetime(2027, 12, 1, tzinfo=UTC)
+    with (
+        patch.object(times, "grace_end", lambda *_: far),
+        patch.object(delivery, "_is_over", lambda *_: False),
+    ):
+        yield
+
+
+def late_in_the_next() -> AbstractContextManager[object]:
+    """Planted: a report that comes after its grace is held for the crowd of a later period."""
+    get = ServedCrowds.get
+
+    def later(
+        served: ServedCrowds, crowd_id: bytes, period: int, now: datetime
+    ) -> ServedCrowd | None:
+        crowd = get(served, crowd_id, period, now)
+        if crowd is None or now < crowd.closes:
+            return crowd
+        return next(
+            other
+            for other in served.all(now)
+            if other.collection == crowd.collection and other.opens <= now < other.closes
+        )
+
+    return patch.object(ServedCrowds, "get", later)
+
+
 def named_by_key_id() -> AbstractContextManager[object]:
     """Planted: a crowd is named by the id of its key, not by the whole configuration."""
     whole: Any = Crowd.crowd_id
@@ -284,6 +315,16 @@ def named_by_key_id() -> AbstractContextManager[object]:
     return patch.object(Crowd, "crowd_id", property(crowd_id))
 
 
+#: some devices run daily, others seldom: what these send comes late, or would if it might
+SELDOM = Scene(
+    days=12,
+    grace=1,
+    missed=(0.1, 0.5, 0.8),
+    apps=((OLD,), (OLD,)),
+    served=(OLD,),
+    least=2,
+    is_seeded=True,
+)
 ONE, OTHER = gateway_keys(1, 1)
 DIVIDED = Scene(days=6, apps=((ONE,), (OTHER,)), served=(ONE,), is_seeded=True)
 
@@ -292,6 +333,29 @@ def most_joined(rows: Mapping[Name, list[Row]]) -> tuple[int, int]:
     """Return what the best way of joining pairs rightly, and the most that a blind one does."""
     most = max(joined(rows, way) for way in WAYS)
     return most, chance(len(pairs(rows)), PLANTED)
+
+
+def late_joined(rows: Mapping[Name, list[Row]]) -> tuple[int, int]:
+    """Return how many late reports of one period's batches are paired rightly, and blindly."""
+    right, expected = 0, 0.0
+    for first, second in pairs(rows):
+        if first[1] == second[1]:
+            late, others = ([row for row in rows[name] if row.marks[1]] for name in (first, second))
+            right += sum(one.person == other.person for one, other in by_marks(late, others))
+            expected += len(late) / len(rows[second])
+    return right, int(poisson.isf(PLANTED, expected)) if expected else 0
+
+
+def test_late_reports_in_the_next_batch_join_devices(tmp_path: Path) -> None:
+    """Both questions of a device are late alike. A report that is late goes nowhere."""
+    late = replace(SELDOM, in_devices=never_over, in_shuffler=late_in_the_next)
+    right, most = late_joined(batches(tmp_path / "planted", DEVICES, late))
+    assert right > most
+
+    rows = batches(tmp_path / "dropped", DEVICES, SELDOM)
+    found, most = most_joined(rows)
+    assert late_joined(rows) == (0, 0)
+    assert found <= most
 
 
 def test_two_keys_under_one_id_divide_a_batch_that_is_named_by_the_id(tmp_path: Path) -> None:
