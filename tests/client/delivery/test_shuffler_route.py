@@ -194,6 +194,28 @@ def test_a_process_that_has_no_route_wipes_nothing_of_those_that_have(tmp_path: 
         assert one.losses("theme", "last") == {}
 
 
+@pytest.mark.parametrize("name", ["theme", "hidden"])
+def test_a_process_of_an_older_version_shows_nothing_of_what_was_recorded(
+    tmp_path: Path, name: str
+) -> None:
+    """It does not have the question, and wipes what waits of it; a newer one draws the absences."""
+    found = []
+    for recorded in (False, True):
+        with device(tmp_path / str(recorded), name, "plain") as (one, shuffler):
+            one.run_until(at(0, 9))
+            if recorded:
+                one.record(name, value="dark")
+            one.run_until(at(0, 12))
+            older = {"plain": COLLECTIONS["plain"]}
+            Device(one.place, older, one.clock, one.wire, **one.options).stop()
+            one.run_until(at(6))
+            of_it = {report.period for report in one.wire.reports if report.segment == 0}
+            found.append((of_it, {each.envelope.period for each in shuffler.arrived}))
+
+    assert found[0] == found[1]
+    assert any(1 in periods and 0 not in periods for periods in found[0])
+
+
 def test_the_person_and_the_developer_are_shown_the_route(tmp_path: Path) -> None:
     with device(tmp_path, "theme", "plain") as (one, shuffler):
         one.record_at(at(0, 10), "theme", value="dark")
