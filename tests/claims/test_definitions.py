@@ -166,7 +166,7 @@ def test_post_processing_costs_nothing(
 @claim(COMPOSITION, ONE, Fraction(9, 10), Fraction(11, 10))
 def test_delta_at_epsilon_zero_is_total_variation(stated: Fraction, *, holds: bool) -> None:
     """The delta that is left at epsilon 0 is the distance in total variation, and the best guess
-    between two inputs is right with probability (1 + delta) / 2 [Wasserman & Zhou 2010]."""
+    between two inputs is right with probability (1 + delta) / 2 [Kairouz, Oh & Viswanath 2015]."""
     one, two = (sent(BIT, x) for x in (0, 1))
     event = max(sum(one[m] - two[m] for m in event) for event in events(list(one)))
     delta = sum((max(one[m] - two[m], ZERO) for m in one), ZERO)

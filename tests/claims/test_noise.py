@@ -43,7 +43,7 @@ def test_a_scale_in_floats_is_rounded_up(
     stated: Callable[[int, Fraction], float], *, holds: bool
 ) -> None:
     """Laplace noise of scale sensitivity / epsilon keeps epsilon, if the quotient is rounded
-    upward where it is no float [Mironov 2012].
+    upward where it is no float [Casacuberta, Shoemate, Vadhan & Wagaman 2022].
 
     OpenDP's own account of what a scale delivers, exact as a fraction of the float it returns.
     """
