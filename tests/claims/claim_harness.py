@@ -24,6 +24,7 @@ THEMES = (
     "definitions",
     "sensitivity",
     "noise",
+    "randomness",
     "composition",
     "local_model",
     "shuffling",
