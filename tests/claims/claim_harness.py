@@ -26,6 +26,7 @@ THEMES = (
     "noise",
     "randomness",
     "composition",
+    "attackers",
     "local_model",
     "shuffling",
     "continual_counting",

@@ -113,7 +113,7 @@ class OneWord(RandomSource):
 
 
 def keeps_one(yes: int, other: int, n: int) -> bool:
-    """Whether no answer of n words is more than e times as frequent for one input as for another."""
+    """Whether yes and no are within e times as frequent for both inputs, over n words."""
     e = exp_lower(ONE)
     return all(a <= e * b and b <= e * a for a, b in ((yes, other), (n - yes, n - other)))
 
