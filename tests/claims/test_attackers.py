@@ -8,11 +8,11 @@ from math import comb, expm1, tanh
 
 from veilcount_shared.composition import guessing_probability
 
-from ..aggregator.releases.release_fixtures import ask
+from ..aggregator.releases.release_fixtures import ADD_REMOVE, ask
 from .claim_harness import claim
 from .exact_noise import clamped
 from .test_definitions import events
-from .test_which_of_two import ADD_REMOVE, success, survey
+from .test_which_of_two import success, survey
 
 LAPLACE = "aggregator/analysis/veilcount_analysis/releases/discrete_laplace.py"
 COMPOSITION = "shared/veilcount_shared/composition.py"

@@ -110,7 +110,7 @@ def follow_up(message: int) -> SubsetSelection:
 def test_questions_that_follow_earlier_answers_add_up(stated: Composition, *, holds: bool) -> None:
     """The sum of the epsilons holds as well where each question is chosen after the answers to
     earlier ones [Dwork, Rothblum & Vadhan 2010]."""
-    views = [
+    views: list[dict[Any, Fraction]] = [
         {
             (first, second): p * chance
             for first, p in sent(BIT, x).items()
@@ -160,6 +160,11 @@ def play(budget: PrivacyFilter, answers: tuple[int, ...]) -> tuple[Turn, ...]:
     return tuple(turns)
 
 
+def chance(x: int, epsilon: Fraction, answer: int | None) -> Fraction:
+    """Return the chance of a turn's answer; a refusal is certain."""
+    return ONE if answer is None else sent(SubsetSelection.for_epsilon(epsilon, 2, 1), x)[answer]
+
+
 def before_the_charge(series: Series, charges: dict[int, int], earlier: list[ReleasePrice]) -> None:
     """Refuse only where nothing is left."""
     require_budget(series, dict.fromkeys(charges, 1), earlier)
@@ -186,15 +191,8 @@ def test_a_filter_keeps_its_budget_against_an_adaptive_analyst(
         with closing(open_store(f"memory:{tmp_path}/{place}", make=True)) as store:
             journal = ReleaseJournal(tmp_path / f"{place}.jsonl")
             views.append(play(PrivacyFilter(store, journal), answers))
-    chances = [
-        {
-            view: prod(
-                sent(SubsetSelection.for_epsilon(epsilon, 2, 1), x)[answer]
-                for epsilon, answer in view
-                if answer is not None
-            )
-            for view in views
-        }
+    chances: list[dict[Any, Fraction]] = [
+        {view: prod((chance(x, *turn) for turn in view), start=ONE) for view in views}
         for x in (0, 1)
     ]
 

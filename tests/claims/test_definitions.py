@@ -237,6 +237,7 @@ def test_a_delta_of_one_in_n_publishes_somebody(stated: int, *, holds: bool) -> 
 
     assert hockey_stick(one, two, ONE) == delta
     assert Fraction(1, 10**12) == LEAST_DELTA
+    assert round(1 - (1 - Fraction(1, n)) ** n, 2) == Fraction(63, 100)
     assert (published <= Fraction(1, n)) == holds
 
 

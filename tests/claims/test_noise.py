@@ -147,7 +147,9 @@ def least_error(epsilon: float, n: int) -> float:
         private.append(rows)
     bounds = np.vstack([*private, errors])
     goal = np.arange(size**2 + 1) == size**2
-    return float(linprog(goal, bounds, np.zeros(len(bounds)), totals, np.ones(size)).fun)
+    solution = linprog(goal, bounds, np.zeros(len(bounds)), totals, np.ones(size))
+    assert solution.fun is not None
+    return float(solution.fun)
 
 
 @claim(LAPLACE, lambda d, e: d / (exp(d * e) + 1), lambda d, e: d / (exp(d * e) - 1))
