@@ -141,8 +141,8 @@ Turn = tuple[Fraction, int | None]  # what was asked for, and the answer; None: 
 
 def adversary(turns: list[Turn]) -> Fraction:
     """Return the next epsilon, which depends on the answers so far."""
-    said_yes = bool(turns and turns[-1][1])
-    return (HALF, HALF / (2 - said_yes), HALF / 2 if said_yes else 3 * HALF / 2)[len(turns)]
+    was_yes = bool(turns and turns[-1][1])
+    return (HALF, HALF / (2 - was_yes), HALF / 2 if was_yes else 3 * HALF / 2)[len(turns)]
 
 
 def play(budget: PrivacyFilter, answers: tuple[int, ...]) -> tuple[Turn, ...]:
