@@ -73,6 +73,14 @@ def test_a_client_of_batches_alone_needs_no_aggregator(tmp_path: Path) -> None:
         assert "The shuffler is run by shuffler.example." in client.receipt().text()
 
 
+def test_an_address_that_encrypts_nothing_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("veilcount_client.session.Session.is_test", False)
+    with device(tmp_path, "visible", shuffler="http://shuffler.example") as (one, _):
+        assert "over http://" in one.client._session.problems.messages["shuffler"]
+
+
 def test_a_period_that_no_key_is_for_is_not_answered(tmp_path: Path) -> None:
     later = encode_key_file([(date(2026, 12, 3), KEY.encode())]).encode()
     with device(tmp_path, "visible", relay_keys=later) as (one, shuffler):
