@@ -28,10 +28,10 @@ PAGES: list[tuple[str, list[Any], tuple[str, ...]]] = [
         "theme",
         ["dark", "light", "system"],
         (
-            r"49 to 5[12] of 100 answers are dark Usable The largest share is that of dark, all values",
-            r"compared at once\. 27,751 answers, 1 Jul to 31 Dec 2026 \(UTC\); the latest",
+            r"49 to 5[12] of 100 answers are dark Usable The largest share is that of dark, all",
+            r"values compared at once\. 27,751 answers, 1 Jul to 31 Dec 2026 \(UTC\); the latest",
             "95 % interval of each value on its own, valid at one planned look",
-            "Ranges made like this hold the true figure of a value chosen beforehand 19 times in 20.",
+            "hold the true figure of a value chosen beforehand 19 times in 20.",
             "Show where the figures could lie if 1% of the reports were fake",
             r"dark 50\.\d+% 49\.\d+% to 51\.\d+% 13,\d{3}",
             r"Not drawn, too few reports: 1 to 31 Dec 2026 \(n = 1\)\.",
