@@ -47,6 +47,7 @@ class Tasks:
     envelopes: list[Envelope]
     workers: int = 2
     rounds: int = 1
+    groups: int = 2  # that a worker holds
     kind: type[Holding] = Holding
     is_seen: Callable[[str], bool] = lambda step: step not in UNSEEN
     wrong: list[str] = field(default_factory=list)  # after any schedule
@@ -67,7 +68,8 @@ class Tasks:
         for hand_over in rounds:
             object.__setattr__(hand_over.store, "clock", late)
         clock.now = late.now
-        held = [self.envelopes[at : at + 2] for at in range(HELD, HELD + self.workers)]
+        firsts = range(HELD, HELD + self.workers)
+        held = [self.envelopes[first : first + self.groups] for first in firsts]
         schedule = disk.schedule = Schedule(choices)
         schedule.run(
             [
@@ -132,6 +134,7 @@ def test_some_interleavings_with_two_switches_lose_nothing(tasks: Tasks) -> None
 
 @pytest.mark.full
 def test_every_interleaving_with_two_switches_loses_nothing(tasks: Tasks) -> None:
+    tasks.groups = 1
     assert number_of(schedules(2, tasks.run)) > 1000
     assert not tasks.wrong
 
