@@ -135,15 +135,15 @@ def test_classes_have_the_delta_of_all_outcomes(covers: int) -> None:
         assert classes.delta(e_epsilon, covers) == every
 
 
-def test_covers_of_one_value_are_not_of_the_law(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_covers_that_depend_on_a_value_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: a shuffler that draws covers as a device draws reports."""
     first = collection("strings").domain.input("a", SeededRandomSource(1))
-    monkeypatch.setattr(HashedStrings, "cover", lambda self, coins: self.randomize(first, coins))
+    monkeypatch.setattr(HashedStrings, "cover", lambda self, source: self.randomize(first, source))
 
     assert audited("strings").deviation == "covers"
 
 
-def test_reports_of_a_larger_epsilon_are_not_of_the_law(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_of_a_larger_epsilon_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: half of the reports that do not support their value are drawn again."""
     randomize = SubsetSelection.randomize
 

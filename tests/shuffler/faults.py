@@ -71,7 +71,7 @@ class Schedule:
         self._of_thread: dict[int, int] = {}
         self.failures: list[BaseException] = []
 
-    def run(self, tasks: Sequence[Callable[[], None]]) -> None:
+    def run(self, tasks: Sequence[Callable[[], object]]) -> None:
         """Run the tasks to their ends."""
         self._live = set(range(len(tasks)))
         threads = [
@@ -96,7 +96,7 @@ class Schedule:
             self._choose(number)
             self._turn.wait_for(lambda: self._current == number)
 
-    def _task(self, number: int, task: Callable[[], None]) -> None:
+    def _task(self, number: int, task: Callable[[], object]) -> None:
         self._of_thread[threading.get_ident()] = number
         with self._turn:
             self._turn.wait_for(lambda: self._current == number)

@@ -2,9 +2,9 @@
 
 A two-level randomizer sends any message of its value's set with one probability, any other with
 another; covers are uniform. So of two values only the class of a message matters: which of the two
-it supports. Exchanging messages of a class changes the probability of no batch, which makes the law
-of the classes exact. Their sizes are stated by the mechanism: the code that devices and shufflers
-run is held against them by samples, so that covers or reports of another law are found.
+it supports. Exchanging messages of a class changes the probability of no batch, so the distribution
+of the classes is exact. Their sizes are stated by the mechanism: samples of the code that devices
+and shufflers run are held against them, which finds covers or reports of another distribution.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FIRST, LAST = 1, 2  # bits of a class: the value that a message supports
 
 @dataclass(frozen=True, slots=True)
 class ClassAudit:
-    """The checks of the class law, and which samples are not of it; "": all may be."""
+    """The checks of the classes, and whose samples have another distribution; "": none."""
 
     checks: tuple[BatchCheck, ...]
     deviation: str
@@ -68,11 +68,11 @@ def audit_classes(
 
     draws = [*(draw_of(collection, value) for value in pair), collection.randomizer.cover]
     names = [*(f"reports of {_spelled(value)}" for value in pair), "covers"]
-    laws = (*batch.reports, batch.cover)
+    distributions = (*batch.reports, batch.cover)
     deviating = [
         name
-        for name, draw, law in zip(names, draws, laws, strict=True)
-        if _deviates(_sampled(draw, class_of, randomness, samples), law, alpha / len(names))
+        for name, draw, stated in zip(names, draws, distributions, strict=True)
+        if _deviates(_sampled(draw, class_of, randomness, samples), stated, alpha / len(names))
     ]
     return ClassAudit(bounded(batch, collection), ", ".join(deviating))
 
@@ -93,15 +93,15 @@ def _sampled(
     return Counter(class_of(draw(randomness)) for _ in range(samples))
 
 
-def _deviates(counts: Counter[int], law: Distribution, alpha: float) -> bool:
-    """Whether a class has another frequency than its law; wrongly with probability alpha at most.
+def _deviates(counts: Counter[int], stated: Distribution, alpha: float) -> bool:
+    """Whether a class has another frequency than stated; wrongly with probability alpha at most.
 
     By Chernoff's bound, n times the relative entropy of a frequency passes log(2 / alpha) with at
     most that probability; each class has its part of alpha.
     """
     n, line = counts.total(), log(2 * len(CLASSES) / alpha)
     return any(
-        n * _relative_entropy(counts[place] / n, float(law.get(place, 0))) > line
+        n * _relative_entropy(counts[place] / n, float(stated.get(place, 0))) > line
         for place in CLASSES
     )
 

@@ -217,18 +217,18 @@ def _errors(
     model: BatchModel, searches: Sequence[SearchResult], devices: Ints
 ) -> dict[str, float | str]:
     """Return how many strings a model finds on average, and how often its intervals hold."""
-    truth, found, hits = devices / devices.sum(), 0, 0
+    truth, stated, hits = devices / devices.sum(), 0, 0
     for search in searches:
         estimate = search.estimate
         low, high = (end[: len(devices)] for end in (estimate.low, estimate.high))
-        found += int(np.isfinite(low).sum())
+        stated += int(np.isfinite(low).sum())
         hits += int(((low <= truth) & (truth <= high)).sum())
     return {
         "model": model.name,
         "epsilon": model.epsilon,
-        "found": found / len(searches),
+        "found": stated / len(searches),
         "false": sum(search.false_finds for search in searches) / len(searches),
-        "coverage": hits / found if found else float("nan"),
+        "coverage": hits / stated if stated else float("nan"),
     }
 
 

@@ -40,23 +40,23 @@ def audited_batches(collection: Collection, samples: int, alpha: float) -> dict[
     assert rules.delta is not None, "shuffled"  # noqa: S101 - narrows the type
     needed = least_covers(collection.mechanism, rules.epsilon, rules.delta)
     facts: dict[str, Any] = {"name": collection.name, "covers": rules.covers, "needed": needed}
-    law, deviation = "every outcome", ""
+    counted_by, deviation = "outcomes", ""
     try:
         checks = check_batches(collection)
     except TooManyOutcomesError as error:
         audited = audit_classes(collection, SystemRandomSource(), samples, alpha)
         if audited is None:
             broken = rules.covers < needed
-            return facts | {"law": "", "checks": [], "broken": broken, "closest": str(error)}
-        law, checks, deviation = "classes", audited.checks, audited.deviation
+            return facts | {"counted_by": "", "checks": [], "broken": broken, "closest": str(error)}
+        counted_by, checks, deviation = "classes", audited.checks, audited.deviation
     broken = rules.covers < needed or bool(deviation) or not all(check.holds for check in checks)
     closest = _sentence(max(checks, key=_closeness))
     return facts | {
-        "law": law,
+        "counted_by": counted_by,
         "deviation": deviation,
         "checks": [asdict(check) for check in checks],
         "broken": broken,
-        "closest": f"{deviation} are of another law" if deviation else closest,
+        "closest": f"{deviation} have another distribution" if deviation else closest,
     }
 
 
@@ -87,7 +87,7 @@ def batch_parts(rows: Sequence[Mapping[str, Any]], alpha: float) -> Iterator[Par
             row["name"],
             f"{row['covers']:,}",
             f"{row['needed']:,}",
-            f"{len(row['checks'])}{' by classes' * (row['law'] == 'classes')}",
+            f"{len(row['checks'])}{' by classes' * (row['counted_by'] == 'classes')}",
             _YES_NO[row["broken"]],
             row["closest"],
         )
@@ -95,7 +95,7 @@ def batch_parts(rows: Sequence[Mapping[str, Any]], alpha: float) -> Iterator[Par
     ]
     yield Table("", BATCH_COLUMNS, cells)
     yield ENUMERATED
-    if any(row["law"] == "classes" for row in rows):
+    if any(row["counted_by"] == "classes" for row in rows):
         yield f"{BY_CLASSES} (alpha = {alpha:g})"
 
 

@@ -47,7 +47,7 @@ class StatementEnding:
                 yield connection
             self.step()
 
-        SqliteDatabase.writing = stepping  # type: ignore[method-assign] # in this process alone
+        SqliteDatabase.writing = stepping  # type: ignore[method-assign, assignment] # in this process alone
 
     def step(self) -> None:
         """Count, and end."""
@@ -75,7 +75,7 @@ class CallEnding(StatementEnding):
             self.step()
             return answers
 
-        ShardClient.execute_once = stepping  # type: ignore[method-assign] # in this process alone
+        ShardClient.execute_once = stepping  # type: ignore[method-assign, assignment] # in this process alone
 
 
 @dataclass

@@ -135,10 +135,10 @@ def test_batches_of_too_many_outcomes_are_counted_by_classes(
     audited = audit_of(typed, tmp_path)
     every, by_classes = audited.json["batches"]
 
-    assert (every["law"], by_classes["law"]) == ("every outcome", "classes")
+    assert (every["counted_by"], by_classes["counted_by"]) == ("outcomes", "classes")
     assert len(by_classes["checks"]) == 32
     assert (by_classes["broken"], audited.code) == (planted, int(planted))
-    assert ("covers are of another law" in by_classes["closest"]) is planted
+    assert ("covers have another distribution" in by_classes["closest"]) is planted
 
 
 BUG = replace(known_bugs.BUGS["last bit in clear (infinite)"], samples=2_000)
