@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 from numpy.random import Generator
 
-from veilcount_shared import Collection
 from veilcount_shared.domain import Features
 
 from ..errors import QueryError
@@ -104,10 +103,3 @@ class FeatureMoments(SummedKind[Features]):
         query = FeaturesSimulation.parse(options)
         self._check_regress(query.regress)
         return simulate_features(self.collection, query, generator)
-
-
-def features_of(collection: Collection) -> Features:
-    """Return the features of a collection, or refuse any other."""
-    if not isinstance(collection.domain, Features):
-        raise TypeError(f"{collection.name}: it has no features")
-    return collection.domain

@@ -10,6 +10,7 @@ from math import inf, isfinite
 
 import numpy as np
 
+from veilcount_shared import Collection
 from veilcount_shared.domain import Features
 
 from ..estimation import poisoning_band
@@ -103,6 +104,13 @@ def moment_figures(domain: Features, found: MomentMeans, terms: MomentTerms) -> 
 def scaled(found: Figures, units: Floats) -> Figures:
     """Return figures in other units."""
     return Figures(found.points * units, found.low * units, found.high * units)
+
+
+def features_of(collection: Collection) -> Features:
+    """Return the features of a collection, or refuse any other."""
+    if not isinstance(collection.domain, Features):
+        raise TypeError(f"{collection.name}: it has no features")
+    return collection.domain
 
 
 def _figures(

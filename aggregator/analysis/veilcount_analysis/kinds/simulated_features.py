@@ -10,7 +10,6 @@ import numpy as np
 from numpy.random import Generator
 
 from veilcount_shared import Collection
-from veilcount_shared.domain import Features
 
 from ..errors import QueryError
 from ..estimation import IntervalTarget
@@ -20,7 +19,7 @@ from ..simulation.correlated_numbers import FeaturesSimulation, simulate_numbers
 from ..simulation.simulated_figures import SimulatedFigures
 from ..text import number_format
 from ..text.view_parts import Table
-from .moment_figures import SEPARATOR, MomentTerms, moment_figures
+from .moment_figures import SEPARATOR, MomentTerms, features_of, moment_figures
 from .results import Figure
 
 RUNS = 100
@@ -68,8 +67,7 @@ def simulate_features(
     collection: Collection, query: FeaturesSimulation, generator: Generator
 ) -> SimulatedFigures:
     """Estimate moments of a population whose true ones follow from its correlation."""
-    domain, models = collection.domain, batch_models(collection)
-    assert isinstance(domain, Features), "features"  # noqa: S101 - narrows the type
+    domain, models = features_of(collection), batch_models(collection)
     runs = run_count(models, query.runs, RUNS)
     terms = MomentTerms(query.level, regress=query.regress)
     truth = tuple(moment_figures(domain, true_moments(collection, query.correlation), terms))
