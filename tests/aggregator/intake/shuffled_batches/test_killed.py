@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import signal
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -104,7 +104,7 @@ def redis_cluster(folder: Path) -> Iterator[Callable[[], Engine]]:
     cluster.close()
 
 
-ENGINES = {
+ENGINES: dict[str, Callable[[Path], AbstractContextManager[Callable[[], Engine]]]] = {
     "statements": partial(sqlite, torn=False),
     "torn-writes": partial(sqlite, torn=True),
     "redis": redis,
