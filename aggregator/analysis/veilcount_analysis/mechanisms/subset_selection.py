@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -43,6 +43,13 @@ class SubsetSelectionHandler(ShareHandler[SubsetSelection]):
         m = self.mechanism
         packed = m.w > 1 and not m.masked and m.label_bits <= MAX_SYMBOL_BITS
         return (1, 8, m.label_bits) if packed else (1, 8)
+
+    @property
+    def message_supports(self) -> Callable[[int, int], bool] | None:
+        """Whether an input is a member: of one member, the message itself says it."""
+        if self.mechanism.w == 1:
+            return None
+        return lambda message, x: x in self.mechanism.members(message)
 
     def valid_rows(self, rows: Packed) -> Flags:
         """Return which rows are w-subsets, in their one encoding."""
