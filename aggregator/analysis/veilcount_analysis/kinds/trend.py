@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
 
-from veilcount_shared import RandomSource
+from veilcount_shared import Collection, RandomSource
 from veilcount_shared.domain import Boolean
 from veilcount_shared.schedule import period_end
 
@@ -17,7 +18,7 @@ from ..audit.trend_histories import campaign_emitter, history_pair
 from ..estimation.confidence_intervals import Counts
 from ..estimation.estimator import IntervalTarget
 from ..estimation.results import IntervalTerms, estimate_frequencies
-from ..estimation.trend import TrendEstimator
+from ..estimation.trend import TrendCounts, TrendEstimator
 from ..mechanisms.trend import trend_handler
 from ..privacy.trust_models import Quantity
 from ..query_params import Parameters
@@ -46,7 +47,8 @@ class Trend(Kind[Boolean, Newest]):
     comparison = "a state over time is compared by its estimates: estimate both"
     untested = (
         "Reports of a rise or a fall have no poisoning test: the band states how far fake reports"
-        " could have moved a share."
+        " could have moved a share. They are a share of the devices, and choose how long their"
+        " intervals are."
     )
     accepted_parameters: ClassVar[frozenset[str]] = frozenset({"values"})
     refused_parameters: ClassVar[Mapping[str, str]] = {
@@ -60,6 +62,10 @@ class Trend(Kind[Boolean, Newest]):
     }
     measures_width = True  # its figures are of some of the reports
     simulation = TrendSimulation
+
+    def __init__(self, collection: Collection) -> None:
+        super().__init__(collection)
+        self._newest: tuple[Counts, TrendCounts] | None = None
 
     def simulate(self, options: Parameters, generator: Generator) -> SimulatedFigures:
         return simulate_trend(self.collection, TrendSimulation.parse(options), generator)
@@ -101,17 +107,25 @@ class Trend(Kind[Boolean, Newest]):
         return SelectedValues(labels, places, None, {"size": size, "page": 1, "pages": pages})
 
     def read(self, source: Source, scope: Scope, time_range: TimeRange) -> Newest:
-        """Return the newest period of a range that has an estimate, and it; over ones first."""
+        """Return the newest period of a range that has an estimate, and it.
 
-        def counters(period: int) -> Counts:
-            return source.tally(range(period, period + 1), (0,)).counters
-
-        handler = trend_handler(self.collection)
-        over = [period for period in time_range.periods if source.is_over(period)]
+        It is of all reports of periods that are over; in a range without one, up to the period.
+        """
+        ended = bisect_left(
+            range(self.collection.periods), True, key=lambda period: not source.is_over(period)
+        )
+        over = [period for period in time_range.periods if period < ended]
         for period in reversed(over or time_range.periods):
-            if evidence := handler.evidence(period, counters):
+            counters = source.counters_by_period(range(max(ended, period + 1)), scope.cells)
+            if evidence := self._counts(counters).after(period + 1):
                 return period, evidence
         return None
+
+    def _counts(self, counters: Counts) -> TrendCounts:
+        """Return the reports of each interval; all time ranges have the same array of counters."""
+        if self._newest is None or self._newest[0] is not counters:
+            self._newest = counters, trend_handler(self.collection).counts(counters)
+        return self._newest[1]
 
     def figures(
         self, data: Newest, query: EstimateQuery, selection: SelectedValues, time_range: TimeRange
