@@ -26,6 +26,11 @@ from .time_ranges import TimeRange
 
 COLUMNS = ("figure", "low", "high", "fake_low", "fake_high")
 SMOOTHED = frozenset({"share", "absent", "mean"})
+#: what is stated with the bands: in the period of a rise they may cover half of the time
+BANDS = (
+    "The bands of smoothed figures hold over all periods together; after a sudden change read the"
+    " raw figure."
+)
 
 
 def smoothing_problem(kind: Kind[Any, Any], time_ranges: Sequence[TimeRange]) -> str:
