@@ -13,11 +13,15 @@ from pathlib import Path
 from .figures_compare import differences
 from .figures_means import range_means
 from .figures_strings import string_candidates
+from .figures_trend import moment_variances, trend_shares
 from .measured_figures import FIGURES, Item, Measured, cells
 from .table import Row, Table
 
 #: a line for each item: a function of the number of rounds, in a module of its own
-ITEMS: tuple[Item, ...] = (differences, range_means, string_candidates)
+ITEMS: tuple[Item, ...] = (
+    *(differences, range_means, string_candidates),
+    *(trend_shares, moment_variances),
+)
 ROUNDS, FEW = 1_000, 100
 #: rows of `./dev bench figures --json` at the revision before the estimators changed
 BEFORE = Path(__file__).parent / "history" / "2026-11-28-figures-before.json"

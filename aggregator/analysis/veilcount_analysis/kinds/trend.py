@@ -60,6 +60,7 @@ class Trend(Kind[Boolean, Newest]):
         "view=smooth": "a trend is of all reports so far already: give view=raw",
         "looks=every": "the intervals of a trend hold at one planned look: looks=one",
     }
+    counted = "people who report"
     measures_width = True  # its figures are of some of the reports
     simulation = TrendSimulation
 
