@@ -58,8 +58,8 @@ def attacks() -> Iterator[tuple[TrendEstimator, TrendEstimator]]:
         weights = share_weights(periods, period, bytes([1] * len(counts.reports)))
         assert weights is not None
         level = interval_levels(periods)
-        added = np.isin(level, chosen_levels(weights, level, generator))
-        added = added * (FAKES // len(set(level[added])))
+        attacked = np.isin(level, chosen_levels(weights, level, generator))
+        added = attacked * (FAKES // len(set(level[attacked].tolist())))
         rises = added * (generator.choice([-1, 1]) * weights > 0)
         changed = replace(counts, rises=counts.rises + rises, reports=counts.reports + added)
         yield share(counts, period), share(changed, period)
@@ -68,8 +68,11 @@ def attacks() -> Iterator[tuple[TrendEstimator, TrendEstimator]]:
 def chosen_levels(weights: Floats, level: Counts, generator: Generator) -> Counts:
     """The level that moves a share most, or one or two of any."""
     if generator.integers(3) == 0:
-        return np.bincount(level, np.abs(weights)).argmax(keepdims=True)
-    return generator.choice(level.max() + 1, size=1 + int(generator.integers(2)), replace=False)
+        return np.array([np.bincount(level, np.abs(weights)).argmax()])
+    chosen: Counts = generator.choice(
+        level.max() + 1, size=1 + int(generator.integers(2)), replace=False
+    )
+    return chosen
 
 
 def outside(band: Band) -> int:

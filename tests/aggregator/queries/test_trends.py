@@ -75,7 +75,7 @@ def test_each_day_has_the_share_at_its_end_with_an_interval_that_covers(
     days = series.ranges
 
     assert series.counts == "people who report"
-    assert days[0].n < days[DAYS - 1].n <= PEOPLE  # of all lengths that have had an interval
+    assert {each.n for each in days[:DAYS]} == {PEOPLE}  # all of their reports are in each share
     assert [each.first.day for each in days] == list(range(1, DAYS + 2))
     for day, each in enumerate(days[:DAYS]):
         row = true(figures_of(each))

@@ -61,7 +61,7 @@ class Trend(Kind[Boolean, Newest]):
         "looks=every": "the intervals of a trend hold at one planned look: looks=one",
     }
     counted = "people who report"
-    measures_width = True  # its figures are of some of the reports
+    measures_width = True  # errors depend on which intervals are over
     simulation = TrendSimulation
 
     def __init__(self, collection: Collection) -> None:
