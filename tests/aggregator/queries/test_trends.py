@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from veilcount_analysis.errors import QueryError
+from veilcount_analysis.kinds.smoothing import BANDS
 from veilcount_analysis.series.packed_rows import rows_from_numbers
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.mechanisms import TrendMechanism
@@ -101,6 +102,23 @@ def test_a_range_has_the_share_at_the_end_of_its_last_day_that_is_over(
     assert whole.ranges[0].usable
 
 
+def test_the_smooth_view_has_the_same_days_and_says_what_its_bands_hold_for(
+    premium: Deployment,
+) -> None:
+    raw, smooth = (
+        estimate(premium, "premium", by="day", view=view).series[0] for view in ("raw", "smooth")
+    )
+    assert smooth.notes == [*raw.notes, BANDS]
+    for day in range(DAYS):
+        one, two = true(figures_of(raw.ranges[day])), true(figures_of(smooth.ranges[day]))
+
+        assert two.high - two.low < 1.25 * (one.high - one.low)  # few gain at epsilon 4
+        assert two.fake_low < two.figure < two.fake_high
+        assert 0 < abs(two.figure - one.figure) < one.high - one.low
+        assert smooth.ranges[day].estimand == f"{raw.ranges[day].estimand}, smoothed"
+    assert BANDS in logged_in(premium).get("/collections/premium?by=day&over_time=smooth").text
+
+
 def test_faces_show_the_same_figures(premium: Deployment) -> None:
     """Pages, table, figures of privacy: one epsilon for all reports."""
     visitor = logged_in(premium)
@@ -126,7 +144,7 @@ def test_faces_show_the_same_figures(premium: Deployment) -> None:
         ({"group": "a:true"}, "group", "remove it"),
         ({"top": "1"}, "top", "remove it"),
         ({"view": "consistent"}, "view", "view=raw"),
-        ({"view": "smooth", "by": "day"}, "view", "view=raw"),
+        ({"view": "smooth"}, "by", "give day, week or month"),
         ({"looks": "every"}, "looks", "looks=one"),
         ({"among": "answered"}, "among", "all"),
     ],

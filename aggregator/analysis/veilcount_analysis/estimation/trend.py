@@ -16,6 +16,7 @@ import numpy as np
 
 from .confidence_intervals import Bools, Counts, Ends, Floats, quantile
 from .estimator import IntervalTarget, enough
+from .trend_smoothing import SmoothWeights
 from .trend_weights import interval_levels, share_weights
 
 ALL_FAKE = 0.99  # of an interval's reports
@@ -39,6 +40,20 @@ class TrendCounts:
         used = np.flatnonzero(weights)
         level, reports = interval_levels(self.periods)[used], self.reports[used]
         return TrendEstimator(self, weights[used], level, self.rises[used], reports)
+
+    def smoothed_after(self, period: int) -> TrendEstimator:
+        """Return the shares after so many periods, of which `after` has an estimate, smoothed."""
+        used, error = np.flatnonzero(self.reports), float(self._smooth.errors[period - 1])
+        weights, level = self._smooth.weights[period - 1, used], interval_levels(self.periods)[used]
+        rises, reports = self.rises[used], self.reports[used]
+        return SmoothTrendEstimator(self, weights, level, rises, reports, error)
+
+    @cached_property
+    def _smooth(self) -> SmoothWeights:
+        reported = self.reports > 0
+        changes = (2 * self.rises / np.maximum(self.reports, 1) - 1) / self.gap
+        variance = 1 / (np.median(self.reports[reported]) * self.gap**2)
+        return SmoothWeights.fit(self.periods, changes, float(variance), reported)
 
     @cached_property
     def people(self) -> Counts:
@@ -111,3 +126,16 @@ class TrendEstimator:
             moves.append(sign * (sign * np.bincount(self.level, moved)).max())
         low, high = self.points[1] + np.array(moves)
         return np.array([1 - high, low]), np.array([1 - low, high])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SmoothTrendEstimator(TrendEstimator):
+    """Shares that also use how the others move; intervals hold over all periods together."""
+
+    stated_error: float
+
+    def error(self, target: IntervalTarget) -> Floats:  # noqa: ARG002 - the same for both
+        return np.full(2, self.stated_error)
+
+    def few(self, alpha: float, target: IntervalTarget) -> Bools:  # noqa: ARG002 - the walk is normal
+        return np.zeros(2, np.bool_)

@@ -36,7 +36,7 @@ BANDS = (
 def smoothing_problem(kind: Kind[Any, Any], time_ranges: Sequence[TimeRange]) -> str:
     """Return why there is no smooth view: a person is in every time range, or twice in one."""
     collection = kind.collection
-    if problem := kind.parameter_problem("view=smooth"):
+    if (problem := kind.parameter_problem("view=smooth")) or kind.smooths:
         return problem
     if collection.answering >= collection.periods:
         return "it takes a definition whose `answers` are fewer than its periods: give view=raw"
@@ -52,6 +52,8 @@ def smooth_figures(
     kind: Kind[Any, Any], query: EstimateQuery, ranges: Sequence[RangeEstimate]
 ) -> list[RangeEstimate]:
     """Return time ranges with smoothed figures; those without reports stay as they are."""
+    if kind.smooths:
+        return list(ranges)
     answered = [place for place, estimate in enumerate(ranges) if estimate.result.n]
     if len(answered) < FEWEST:
         fix = f"it takes {FEWEST} time ranges with reports, here are {len(answered)}: give view=raw"

@@ -15,6 +15,7 @@ from veilcount_shared.schedule import period_end
 
 from ..audit.audit_case import AuditCase
 from ..audit.trend_histories import campaign_emitter, history_pair
+from ..estimation import View
 from ..estimation.confidence_intervals import Counts
 from ..estimation.estimator import IntervalTarget
 from ..estimation.results import IntervalTerms, estimate_frequencies
@@ -50,17 +51,17 @@ class Trend(Kind[Boolean, Newest]):
         " could have moved a share. They are a share of the devices, and choose how long their"
         " intervals are."
     )
-    accepted_parameters: ClassVar[frozenset[str]] = frozenset({"values"})
+    accepted_parameters: ClassVar[frozenset[str]] = frozenset({"view=smooth", "values"})
     refused_parameters: ClassVar[Mapping[str, str]] = {
         **UNLISTED,
         "top": TWO,
         "group": TWO,
-        "view=consistent": "a trend has the raw view alone: view=raw",
+        "view=consistent": "a trend has no consistent view: view=raw or view=smooth",
         "page": "a trend has one page",
-        "view=smooth": "a trend is of all reports so far already: give view=raw",
         "looks=every": "the intervals of a trend hold at one planned look: looks=one",
     }
     counted = "people who report"
+    smooths = True
     measures_width = True  # errors depend on which intervals are over
     simulation = TrendSimulation
 
@@ -134,9 +135,14 @@ class Trend(Kind[Boolean, Newest]):
         if data is None:
             return RangeFigures(0, "no answers yet", unanswered(selection.labels))
         period, evidence = data
+        smoothed = ""
+        if query.view is View.SMOOTH:
+            evidence, smoothed = evidence.counts.smoothed_after(period + 1), ", smoothed"
         terms = IntervalTerms(query.level, IntervalTarget.POPULATION)
         shares = estimate_frequencies(evidence, terms, np.arange(2))
         labels, places = selection.labels, selection.places
         figures = share_figures(shares, query, labels, places, at_once=False)
         day = period_end(self.collection, period).date() - ONE_DAY
-        return RangeFigures(evidence.n, f"at the end of {day}, {shares.estimand}", figures)
+        return RangeFigures(
+            evidence.n, f"at the end of {day}, {shares.estimand}{smoothed}", figures
+        )
