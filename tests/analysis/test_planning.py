@@ -380,24 +380,3 @@ def test_a_plan_states_its_excess_over_the_least(
     excess = plan(question, trust=trust, devices=10**6, epsilon=Fraction(epsilon)).excess
 
     assert (None if excess is None else number_format.excess(excess)) == shown
-
-
-@pytest.mark.parametrize(
-    ("periods", "best"), [(12, None), (52, None), (85, None), (86, 1), (365, 1), (1024, 1)]
-)
-def test_a_plan_names_what_errs_least_for_all_periods(periods: int, best: int | None) -> None:
-    """One answer up to 85 periods, whatever epsilon is; then a trend of one change."""
-    question = QuestionShape(start=START, values=2, unit=Unit.DAY, periods=periods)
-    for epsilon in (Fraction(1), Fraction(4)):
-        found = plan(question, devices=10_000, epsilon=epsilon).over_time
-
-        assert [each.changes for each in found] == [None, 1, 3]
-        assert min(found, key=lambda each: each.half_width).changes == best
-
-
-@pytest.mark.parametrize("more", [{"values": 3}, {"arms": 2}, {"unit": Unit.EVENT}, {"periods": 1}])
-def test_only_a_yes_or_no_over_time_has_such_a_choice(more: dict[str, Any]) -> None:
-    shape: dict[str, Any] = {"values": 2, "unit": Unit.DAY, **more}
-    question = QuestionShape(start=START, **shape)
-
-    assert plan(question, devices=10_000, epsilon=Fraction(1)).over_time == ()

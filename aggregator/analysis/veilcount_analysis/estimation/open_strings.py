@@ -94,21 +94,32 @@ class HalfSupports:
 
     def interval(self, alpha: float, target: IntervalTarget) -> Ends:
         ends = [half.interval(alpha, target) for half in (self.whole, *self.halves)]
-        return self._ends(ends)
+        return self._chosen([low for low, _ in ends]), self._chosen([high for _, high in ends])
 
     def few(self, alpha: float, target: IntervalTarget) -> Bools:
         return self.whole.few(alpha, target)
 
     def poisoned(self, fakes: float) -> Ends:
-        return self._ends([half.poisoned(fakes) for half in (self.whole, *self.halves)])
+        """Return the range of the honest shares: a fake chooses its half.
+
+        All fakes in one half make the halves differ, or hide that they do. So the honest share was
+        that of the whole or of the smaller half, whichever is shown.
+        """
+        low, high = self.whole.poisoned(fakes)
+        if not self.sizes.all():
+            return low, high
+        one, two = (
+            half.poisoned(min(fakes * int(self.sizes.sum()) / half.n, ALL_FAKE))
+            for half in self.halves
+        )
+        least: Floats = np.minimum(low, np.minimum(one[0], two[0]))
+        most: Floats = np.maximum(high, np.minimum(one[1], two[1]))
+        return least, most
 
     @property
     def supports(self) -> Counts:
         """How often the reports of both halves support each candidate."""
         return self.whole.counts
-
-    def _ends(self, ends: list[Ends]) -> Ends:
-        return self._chosen([low for low, _ in ends]), self._chosen([high for _, high in ends])
 
     def _chosen(self, figures: list[Floats]) -> Floats:
         """Return the figure of the whole; where a bucket is shared, of the smaller half."""

@@ -18,7 +18,7 @@ from .kind import Kind
 from .results import Figure, RangeEstimate
 from .sample_adequacy import SampleAdequacy, Terms, observed_adequacy, sample_adequacy
 from .scope import Scope
-from .smoothing import smooth_figures, smoothing_problem
+from .smoothing import BANDS, smooth_figures, smoothing_problem
 from .source import SelectedValues, Source, Tally
 
 
@@ -64,10 +64,10 @@ def estimate_series(kind: Kind[Any, Any], query: EstimateQuery, data: SeriesData
     if problem:
         raise QueryError("view", View.SMOOTH.value, problem)
     ranges = tuple(_ranges(kind, query, data))
-    if is_smooth:
-        ranges = tuple(smooth_figures(kind, query, ranges))
     facts = data.selection.facts
     notes = (*kind.notes(facts), *cover_notes(data.whole))
+    if is_smooth:
+        ranges, notes = tuple(smooth_figures(kind, query, ranges)), (*notes, BANDS)
     return SeriesFigures(facts, notes, failed, message, ranges)
 
 

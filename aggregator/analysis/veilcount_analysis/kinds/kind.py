@@ -62,6 +62,8 @@ class Kind(ABC, Generic[D, T]):
     rows: ClassVar[int] = 0  # figures in a time range, where values are not selected
     figure: ClassVar[str] = "values"  # the subject of a verdict on n
     untested: ClassVar[str] = ""  # why there is no poisoning test
+    counted: ClassVar[str] = ""  # what n counts, if not reports
+    smooths: ClassVar[bool] = False  # its figures are read smooth, not smoothed afterwards
     measures_width: ClassVar[bool] = False  # adequacy by the widths of intervals instead of by n
     released_as: ClassVar[str] = "histogram"  # the central release that shows the same
 

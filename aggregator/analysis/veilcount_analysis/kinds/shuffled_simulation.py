@@ -21,6 +21,7 @@ from veilcount_shared.mechanisms import Randomizer
 from veilcount_shared.shuffling.times import batch_rules
 
 from ..errors import QueryError
+from ..estimation.confidence_intervals import Counts
 from ..estimation.estimator import IntervalTarget
 from ..mechanisms import handler_of
 from ..mechanisms.handler import ShareHandler
@@ -86,6 +87,10 @@ class BatchSource:
     def tally(self, periods: range, cells: Sequence[int]) -> Tally:
         """Return the batch."""
         return self.batch
+
+    def counters_by_period(self, periods: range, cells: Sequence[int]) -> Counts:
+        """Return the counters of the only period."""
+        return self.batch.counters[np.newaxis]
 
     def is_over(self, period: int) -> bool:
         """Whether its period has ended: always."""

@@ -103,8 +103,9 @@ class HashedStringsHandler(ShareHandler[HashedStrings]):
         return super().cover_variance() * self._readings
 
     def reach(self) -> tuple[float, float]:
+        """Return that of fakes that all choose one part; the smaller one of two halves counts."""
         push, pull = super().reach()
-        return push * self._readings, pull * self._readings
+        return push * self._readings, pull * self.mechanism.parts
 
     def least_share(self, n: float, alpha: float, covers: int = 0) -> float:
         """Return the share of a string that is found half of the time, in a test at alpha.
