@@ -64,7 +64,7 @@ FEW = 24  # reports up to which outcomes are so few that the numbers are tried a
 
 def is_few(mechanism: MeanMechanism, n: int, alpha: float) -> bool:
     """Return whether the normal is a poor approximation for the mean of n reports."""
-    return n < enough(alpha) * max(1.0, RARE_ERRORS / _error_share(mechanism) / enough(1))
+    return bool(n < enough(alpha) * max(1.0, RARE_ERRORS / _error_share(mechanism) / enough(1)))
 
 
 def is_rarely_wrong(mechanism: MeanMechanism, n: int) -> bool:

@@ -23,7 +23,7 @@ from math import sqrt
 import numpy as np
 
 from ..scipy_modules import special
-from .confidence_intervals import Bools, Counts, Ends, Floats, quantile
+from .confidence_intervals import Alpha, Bools, Counts, Ends, Floats, quantile
 from .covered_supports import CoveredSupports, DilutedSupports
 from .estimator import IntervalTarget
 from .proportions import SupportCounts
@@ -92,11 +92,11 @@ class HalfSupports:
     def error(self, target: IntervalTarget) -> Floats:
         return self._chosen([half.error(target) for half in (self.whole, *self.halves)])
 
-    def interval(self, alpha: float, target: IntervalTarget) -> Ends:
+    def interval(self, alpha: Alpha, target: IntervalTarget) -> Ends:
         ends = [half.interval(alpha, target) for half in (self.whole, *self.halves)]
         return self._ends(ends)
 
-    def few(self, alpha: float, target: IntervalTarget) -> Bools:
+    def few(self, alpha: Alpha, target: IntervalTarget) -> Bools:
         return self.whole.few(alpha, target)
 
     def poisoned(self, fakes: float) -> Ends:
@@ -141,10 +141,10 @@ class PartSupports:
     def error(self, target: IntervalTarget) -> Floats:
         return self.part.error(target)
 
-    def interval(self, alpha: float, target: IntervalTarget) -> Ends:
+    def interval(self, alpha: Alpha, target: IntervalTarget) -> Ends:
         return self.part.interval(alpha, target)
 
-    def few(self, alpha: float, target: IntervalTarget) -> Bools:
+    def few(self, alpha: Alpha, target: IntervalTarget) -> Bools:
         return self.part.few(alpha, target)
 
     def poisoned(self, fakes: float) -> Ends:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .confidence_intervals import Bools, Counts, Ends, Floats, quantile
+from .confidence_intervals import Alpha, Bools, Counts, Ends, Floats, quantile
 from .estimator import IntervalTarget, enough
 
 
@@ -46,14 +46,14 @@ class TrendEstimator:
         variances = (1 - self._means**2) / self.reports
         return np.full(2, np.sqrt(variances.sum()) / self.gap)
 
-    def interval(self, alpha: float, target: IntervalTarget) -> Ends:
+    def interval(self, alpha: Alpha, target: IntervalTarget) -> Ends:
         """Return normal intervals; where an interval has few reports, one that holds at any n."""
         half = quantile(alpha) * self.error(target)
         if self.few(alpha, target).any():  # Hoeffding's inequality, of signs
             half = np.full(2, np.sqrt(2 * np.log(2 / alpha) * (1 / self.reports).sum()) / self.gap)
         return self.points - half, self.points + half
 
-    def few(self, alpha: float, target: IntervalTarget) -> Bools:  # noqa: ARG002 - the same for both
+    def few(self, alpha: Alpha, target: IntervalTarget) -> Bools:  # noqa: ARG002 - the same for both
         rarer = np.minimum(self.rises, self.reports - self.rises)
         return np.full(2, bool((rarer < enough(alpha)).any()))
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from veilcount_shared.domain import Number
 
-from .confidence_intervals import Bools, Counts, Ends, Floats
+from .confidence_intervals import Alpha, Bools, Counts, Ends, Floats, single
 from .cover_reports import NO_COVERS, CoverReports
 from .estimator import IntervalTarget, honest_range
 
@@ -134,12 +134,12 @@ class WeightedEstimator:
         away = self._mean**2 if target.sampled else self.fixed
         return self.width * np.sqrt(np.maximum(square - away, 0) / self.n)
 
-    def interval(self, alpha: float, target: IntervalTarget) -> Ends:
+    def interval(self, alpha: Alpha, target: IntervalTarget) -> Ends:
         fixed = None if target.sampled else np.array([self.fixed])
-        figures = weighted_figures(self.weights, self.counters, alpha, fixed, self.covers)
+        figures = weighted_figures(self.weights, self.counters, single(alpha), fixed, self.covers)
         return self._scaled(figures.low), self._scaled(figures.high)
 
-    def few(self, _alpha: float, target: IntervalTarget) -> Bools:
+    def few(self, _alpha: Alpha, target: IntervalTarget) -> Bools:
         """Whether one report still moves the figure by too much for the normal."""
         farthest = np.abs(self.weights - self._mean[:, np.newaxis]).max(axis=1)
         variance = (self.error(target) / self.width) ** 2 * self.n
