@@ -16,7 +16,6 @@ found, so this is repeated.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
 
@@ -33,11 +32,6 @@ ALL_FAKE = 0.99  # of a part
 HEAVY = 3.5  # standard errors above noise
 COLLISIONS = 0.1  # expected number of strings found because their bucket is another's
 LEAST = 2.05  # standard errors of each half, however few buckets are heavy
-#: candidates tested so far, a tenth more since they are counted approximately; strings expected to
-#: be found by chance among them
-PRICES = ((110, 0.02), (11_000, 0.05), (1.1e6, 0.4), (1.1e8, 0.02), (1.1e10, 0.01))
-#: the same for discoveries, each of which may find several strings by chance
-DISCOVERIES = ((1.5, 0.375), (11, 0.1), (1100, 0.02))
 BY_LETTERS = 1e-5  # with which a beginning passes by chance, about, until a string is found
 APART = 5.0  # standard errors between the halves: one of them holds another string, too
 
@@ -209,18 +203,6 @@ def _strongest(passing: Bools, both: Floats, buckets: Counts) -> Bools:
         row[falling[np.unique(places[falling], return_index=True)[1]]] = True
     chosen: Bools = np.logical_and.reduce(first)
     return chosen
-
-
-def chance(tested: float, prices: Sequence[tuple[float, float]] = PRICES) -> float:
-    """Return the probability with which noise lets a candidate pass, after so many tested ones.
-
-    Together at most half a string is expected to be found by chance, whether all candidates are
-    named at once or one by one: each stage adds at most its own part to the sum.
-    """
-    for most, expected in prices:
-        if tested <= most:
-            return expected / most
-    raise ValueError(f"{tested:,.0f} tests, at most {prices[-1][0]:,.0f}")
 
 
 def least_share(response: ResponseDistribution, n: float, alpha: float) -> float:
