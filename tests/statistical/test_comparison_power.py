@@ -28,6 +28,7 @@ from veilcount_analysis.estimation.mean import DecodedMean
 from veilcount_analysis.estimation.proportions import SupportCounts
 from veilcount_analysis.mechanisms.handler import ShareHandler, share_handler
 from veilcount_analysis.simulation import simulate
+from veilcount_shared.domain import Number
 from veilcount_shared.mechanisms import MeanMechanism
 
 from ..analysis.estimation.collection_fixtures import of_number, of_values
@@ -50,7 +51,7 @@ class Setting:
     def handler(self) -> ShareHandler[Any]:
         return share_handler(of_values(self.k, self.epsilon))
 
-    def supports(self, side: int, counts: Ints | Floats) -> SupportCounts:
+    def supports(self, side: int, counts: Ints) -> SupportCounts:
         return SupportCounts(self.n[side], counts, self.handler.response, self.k)
 
     def drawn(self, side: int, share: float, pairs: int, rng: np.random.Generator) -> SupportCounts:
@@ -64,7 +65,7 @@ class Setting:
     def detectable(self) -> float:
         response = self.handler.response
         expected = (n * (response.Q + response.gap * self.share) for n in self.n)
-        sides = (self.supports(side, np.array([mean])) for side, mean in enumerate(expected))
+        sides = (self.supports(side, np.array([round(n)])) for side, n in enumerate(expected))
         return float(detectable(self.pair(*sides), LEVEL_ALPHA / self.k)[0])
 
     def found(self, sign: int) -> float:
@@ -183,6 +184,7 @@ def test_means_agree_with_their_p_too() -> None:
     collection, rng = of_number(0, 1, "2"), np.random.default_rng(3)
     mechanism, domain = collection.mechanism, collection.domain
     assert isinstance(mechanism, MeanMechanism)
+    assert isinstance(domain, Number)
     pairs = []
     for place in range(60):
         shares = rng.dirichlet(np.ones(mechanism.inputs), 2)
@@ -215,7 +217,9 @@ def rejected(
             handler.share_covariance(side, together, IntervalTarget.POPULATION)
             for side in (first, second)
         ]
-        covariance = sum(matrix for matrix in matrices if matrix is not None)
+        assert matrices[0] is not None
+        assert matrices[1] is not None
+        covariance = matrices[0] + matrices[1]
         if naive:
             covariance = (np.diag(together) - np.outer(together, together) + 1e-9) * 2 / n
         seen += p_of_any(first, second, covariance) <= LEVEL_ALPHA

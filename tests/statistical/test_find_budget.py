@@ -12,6 +12,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from veilcount_analysis.estimation.confidence_intervals import quantile
 from veilcount_analysis.estimation.find_budget import (
     BY_CALL,
     BY_HAND,
@@ -21,7 +22,6 @@ from veilcount_analysis.estimation.find_budget import (
     chance_of_first,
     spent_by,
 )
-from veilcount_analysis.estimation.open_strings import quantile
 from veilcount_analysis.mechanisms.candidate_search import Candidates, found_places
 from veilcount_analysis.simulation import Population, simulate
 from veilcount_shared.domain import OpenStrings

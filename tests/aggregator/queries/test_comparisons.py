@@ -79,6 +79,8 @@ def test_a_comparison_for_every_look_is_wider_and_says_so(stocked: Deployment) -
         assert anytime.low < planned.low < planned.high < anytime.high
         assert anytime.a.low < planned.a.low
         assert anytime.p >= planned.p
+        assert anytime.detectable is not None
+        assert planned.detectable is not None
         assert anytime.detectable > planned.detectable
 
 

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from veilcount_analysis.estimation import projective_supports
 from veilcount_analysis.estimation.find_budget import chance_of_first
-from veilcount_analysis.estimation.projective_supports import cycle
+from veilcount_analysis.estimation.prime_factor_fft import Turned
+from veilcount_analysis.estimation.projective_supports import Cycle, cycle
 from veilcount_analysis.mechanisms.candidate_search import Candidates, found_places, open_handler
 from veilcount_analysis.simulation import Population, simulate
 from veilcount_shared import Collection
@@ -90,10 +91,14 @@ def test_a_transform_of_fewer_digits_is_noticed() -> None:
 def test_many_reports_have_a_transform_in_double_precision(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    made = []
-    small = cycle(5, 4)
-    double = type(small)._meets
-    monkeypatch.setattr(type(small), "_meets", lambda of: made.append(of) or double(of))
+    made: list[Cycle] = []
+    small, double = cycle(5, 4), Cycle._meets
+
+    def counted(of: Cycle) -> Turned:
+        made.append(of)
+        return double(of)
+
+    monkeypatch.setattr(Cycle, "_meets", counted)
     few = np.arange(len(small.points), dtype=np.int64)
     small.supports(few, range(10))
     few_made = len(made)

@@ -14,7 +14,7 @@ from ..scipy_modules import special
 Floats = NDArray[np.float64]
 
 
-def lower(hits: ArrayLike, trials: int, alpha: ArrayLike) -> Floats:
+def lower(hits: ArrayLike, trials: int, alpha: float | Floats) -> Floats:
     """Return what the probability is at least, wrong with probability at most alpha.
 
     Counts may be fractions, such as expected ones.
@@ -24,7 +24,7 @@ def lower(hits: ArrayLike, trials: int, alpha: ArrayLike) -> Floats:
     return np.where(n > 0, bound, 0.0)  # of 0 hits the bound is 0
 
 
-def upper(hits: ArrayLike, trials: int, alpha: ArrayLike) -> Floats:
+def upper(hits: ArrayLike, trials: int, alpha: float | Floats) -> Floats:
     """Return what the probability is at most, wrong with probability at most alpha."""
     n = np.asarray(hits)
     bound = special.betainccinv(n + 1, np.where(n < trials, trials - n, 1), alpha)

@@ -40,16 +40,17 @@ def single(alpha: Alpha) -> float:
     return float(np.max(alpha))
 
 
-def distinct(counts: Counts | Floats, alpha: Alpha) -> tuple[Counts | Floats, Alpha, Counts]:
+def distinct(counts: Counts, alpha: Alpha) -> tuple[Counts, Alpha, Counts]:
     """Return what intervals are worked out of, and the place of each figure's among them.
 
     Counts repeat, small ones above all; with an error probability for each figure they need not.
     """
     if np.ndim(alpha):
-        counts, alpha = np.broadcast_arrays(counts, alpha)
-        return counts, alpha, np.arange(len(counts))
+        shape = np.broadcast_shapes(counts.shape, np.shape(alpha))
+        many = np.broadcast_to(counts, shape)
+        return many, np.broadcast_to(alpha, shape), np.arange(len(many), dtype=np.int64)
     unique, places = np.unique(counts, return_inverse=True)
-    return unique, alpha, places
+    return unique, alpha, places.astype(np.int64)
 
 
 def chosen(alpha: Alpha, rows: Bools) -> Alpha:

@@ -8,10 +8,11 @@ is the interval's own, so what is promised is what is found.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 
-from .confidence_intervals import Alpha, Ends, Floats, quantile, score
+from .confidence_intervals import Alpha, Counts, Ends, Floats, quantile, score
 from .confidence_sequences import LookCount
 from .estimate_pair import EstimatePair
 from .estimator import IntervalTarget
@@ -58,23 +59,22 @@ def _of_shares(pair: EstimatePair, one: SupportCounts, two: SupportCounts, alpha
         least, most = np.maximum(signs * size, 0.0), 1 + np.minimum(signs * size, 0.0)
         first = np.clip(middle + signs * size * two.n / n, least, most)
         second = first - signs * size
-        ends = (
-            _expected(one, first, alpha, pair.target),
-            _expected(two, second, alpha, pair.target),
-        )
-        up = signs > 0
+        low_one, high_one = _expected(one, first, alpha, pair.target)
+        low_two, high_two = _expected(two, second, alpha, pair.target)
         near = both.joined(
-            np.where(up, first - ends[0][0], ends[0][1] - first),
-            np.where(up, ends[1][1] - second, second - ends[1][0]),
+            np.where(signs > 0, first - low_one, high_one - first),
+            np.where(signs > 0, high_two - second, second - low_two),
         )
         error = both.joined(_error(one, first, pair.target), _error(two, second, pair.target))
-        return near + POWER_QUANTILE * error - size
+        lack: Floats = near + POWER_QUANTILE * error - size
+        return lack
 
     zero, whole = np.zeros_like(middle), np.ones_like(middle)
     values = lacking(zero), lacking(whole)
     never = values[1] > 0
     size = last_positive(lacking, zero, np.where(never, zero, whole), values)
-    return np.where(never, np.inf, size).reshape(2, -1).max(axis=0)
+    larger: Floats = np.where(never, np.inf, size).reshape(2, -1).max(axis=0)
+    return larger
 
 
 def _error(evidence: SupportCounts, shares: Floats, target: IntervalTarget) -> Floats:
@@ -90,6 +90,7 @@ def _expected(
     """
     if target.sampled and type(evidence) is SupportCounts:
         counts = evidence.n * (evidence.response.Q + evidence.response.gap * shares)
-        return replace(evidence, counts=counts).interval(alpha, target)
+        expected = cast("Counts", counts)  # fractions, which no exact interval minds
+        return replace(evidence, counts=expected).interval(alpha, target)
     z, sampled = quantile(alpha), target.sampled
     return score(shares, evidence.n, evidence.noise, z, sampled=sampled)

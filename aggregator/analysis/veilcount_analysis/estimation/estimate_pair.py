@@ -111,7 +111,8 @@ class EstimatePair:
         """Return the length of the sum of two errors with this correlation."""
         first, second = np.maximum(one, 0.0), np.maximum(two, 0.0)
         correlation = 0.0 if self.correlation is None else self.correlation
-        return np.sqrt(first**2 + second**2 + 2 * first * second * correlation)
+        length: Floats = np.sqrt(first**2 + second**2 + 2 * first * second * correlation)
+        return length
 
     def _ends(self, alpha: Alpha) -> tuple[Ends, Ends]:
         return self.one.interval(alpha, self.target), self.two.interval(alpha, self.target)

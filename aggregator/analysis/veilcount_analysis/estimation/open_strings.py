@@ -17,6 +17,7 @@ found, so this is repeated.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import sqrt
 
 import numpy as np
@@ -32,6 +33,7 @@ ALL_FAKE = 0.99  # of a part
 HEAVY = 3.5  # standard errors above noise
 COLLISIONS = 0.1  # expected number of strings found because their bucket is another's
 LEAST = 2.05  # standard errors of each half, however few buckets are heavy
+SCORE_STEP = 1e-4  # of the score of a string that is found half of the time
 BY_LETTERS = 1e-5  # with which a beginning passes by chance, about, until a string is found
 APART = 5.0  # standard errors between the halves: one of them holds another string, too
 
@@ -206,9 +208,36 @@ def _strongest(passing: Bools, both: Floats, buckets: Counts) -> Bools:
 
 
 def least_share(response: ResponseDistribution, n: float, alpha: float) -> float:
-    """Return the share of a string that is found half of the time."""
-    error = sqrt(response.floor / n) / response.gap
-    return _score(alpha) * error
+    """Return the share of a string that is found half of the time, by both halves."""
+    return _median_score(alpha) * sqrt(response.floor / n) / response.gap
+
+
+def least_share_by_letters(response: ResponseDistribution, n: float) -> float:
+    """Return that of a string that is found by its beginnings, about, n for each part."""
+    return _score(BY_LETTERS) * sqrt(response.floor / n) / response.gap
+
+
+@lru_cache(maxsize=256)
+def _median_score(alpha: float) -> float:
+    """Return the score of a string that passes in both halves, and together, half of the time.
+
+    Where alpha is large, the halves decide: each must stand LEAST above noise.
+    """
+    needed, steps = _score(alpha), np.linspace(-8, 8, 3_201)
+    weights = np.exp(-(steps**2) / 2)
+    weights /= weights.sum()
+
+    def power(score: float) -> float:
+        mean = score / sqrt(2)
+        first = mean + steps
+        second = special.ndtr(mean - np.maximum(sqrt(2) * needed - first, LEAST))
+        return float(weights @ (second * (first > LEAST)))
+
+    low, high = 0.0, 2 * needed + 2 * LEAST
+    while high - low > SCORE_STEP:
+        middle = (low + high) / 2
+        low, high = (middle, high) if power(middle) < 1 / 2 else (low, middle)
+    return high
 
 
 def _collision_level(scores: Floats, known: Bools, candidates: int) -> float:

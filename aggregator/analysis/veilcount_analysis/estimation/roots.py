@@ -61,4 +61,5 @@ def _step(points: Points, values: Points) -> Floats:
         safe = (height**2 < place) & ((1 - height) ** 2 < 1 - place)
         step = np.where(safe, to_other + reach * to_previous, 0.5)
         least = TOLERANCE / 2 / np.maximum(np.abs(other - newest), TOLERANCE)
-        return np.clip(np.nan_to_num(step, nan=0.5), least, 1 - least)
+        clipped: Floats = np.clip(np.nan_to_num(step, nan=0.5), least, 1 - least)
+    return clipped

@@ -223,7 +223,7 @@ class WeightedMean:
 
     def few(self, alpha: Alpha, target: IntervalTarget) -> Bools:
         """Whether reports are few; of a cohort, errors: a sample's interval makes up for those."""
-        least = FEWEST
+        least = float(FEWEST)
         if not target.sampled:
             settled = SETTLED * self.decoded.kurtosis * float(np.max(enough(alpha))) / ENOUGH
             least = max(FEWEST, settled)
