@@ -15,7 +15,7 @@ from .figures_means import range_means
 from .figures_strings import string_candidates
 from .figures_trend import moment_variances, trend_shares
 from .measured_figures import FIGURES, Item, Measured, cells
-from .table import Row, Table
+from .table import Cell, Row, Table
 
 #: a line for each item: a function of the number of rounds, in a module of its own
 ITEMS: tuple[Item, ...] = (
@@ -54,7 +54,7 @@ def _row(row: Measured, earlier: Mapping[str, float]) -> Row:
     now = dict(cells(row))
     before = {f"{name} before": earlier[name] for name in FIGURES if name in earlier}
     figures = {name: (before | now).get(name) for name in _columns()}
-    judged = {}
+    judged: dict[str, Cell] = {}
     if row.coverage is not None:
         judged = {"target": TARGET, "met": row.coverage >= LEAST}
     return {"item": row.item, "n": row.n, **figures, **judged}

@@ -25,14 +25,14 @@ def differences(rounds: int) -> Iterator[Measured]:
     for n in SIZES:
         generator, even = np.random.default_rng(n), np.full(VALUES, 1 / VALUES)
         detectable = float(_compared(n, even, even, generator).detectable[0])
-        pair = [_shares(1 / VALUES + sign * detectable / 2) for sign in (1, -1)]
-        compared = [_compared(n, *pair, generator) for _ in range(rounds)]
+        one, two = (_shares(1 / VALUES + sign * detectable / 2) for sign in (1, -1))
+        compared = [_compared(n, one, two, generator) for _ in range(rounds)]
         points, low, high = (
-            np.array([getattr(one, name)[0] for one in compared])
+            np.array([getattr(found, name)[0] for found in compared])
             for name in ("difference", "low", "high")
         )
-        measured = intervals(ITEM, n, points, (low, high), pair[0][0] - pair[1][0])
-        yield replace(measured, found=float(np.mean([one.differs[0] for one in compared])))
+        measured = intervals(ITEM, n, points, (low, high), one[0] - two[0])
+        yield replace(measured, found=float(np.mean([found.differs[0] for found in compared])))
 
 
 def _shares(first: float) -> Floats:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from veilcount_analysis.errors import QueryError
-from veilcount_analysis.estimation.open_strings import chance
+from veilcount_analysis.estimation.find_budget import chance_of_first
 from veilcount_analysis.kinds.registry import kind_of
 from veilcount_analysis.mechanisms import handler_of
 from veilcount_analysis.mechanisms.candidate_search import Candidates, found_places
@@ -169,13 +169,14 @@ def test_an_open_string_of_the_planned_share_is_found_half_of_the_time() -> None
     assert isinstance(made.domain, OpenStrings)
     assert planned.detectable is not None
     candidates = Candidates.from_texts(made.domain, [f"word {place}" for place in range(10_000)])
+    alpha = chance_of_first(10_000)
     generator = np.random.default_rng(1)
     shares = np.repeat([0.7, 1, 1.4], 60) * planned.detectable
     held = np.rint(shares * planned.devices).astype(np.int64)
     rest = generator.integers(made.domain.size, size=planned.devices - held.sum())
     places = np.concatenate([candidates.places[: len(held)], rest])
     people = Population(places, np.concatenate([held, np.ones_like(rest)]))
-    found = found_places(made, simulate(made, people, generator), candidates, chance(10_000))
+    found = found_places(made, simulate(made, people, generator), candidates, alpha)
     less, exact, more = np.bincount(found[found < len(held)] // 60, minlength=3)
 
     assert less < 11 <= exact < 50 <= more

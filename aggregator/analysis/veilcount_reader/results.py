@@ -270,9 +270,16 @@ class ComparisonResult(TableAnswer):
             for row in self.document["rows"]
             if row["difference"] is not None
         ]
-        return html.paragraphs([self.sentence]) + html.table(
+        sentences = [self.sentence, *filter(None, [self.overall])]
+        return html.paragraphs(sentences) + html.table(
             self.collection, ("value", "difference", "interval"), rows
         )
+
+    @property
+    def overall(self) -> str:
+        """Whether anything differs, by one test of all values at once; empty: it has none."""
+        test = self.document["overall"]
+        return str(test["sentence"]) if test else ""
 
     @property
     def sentence(self) -> str:

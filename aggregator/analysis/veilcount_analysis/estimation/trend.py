@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from .confidence_intervals import Bools, Counts, Ends, Floats, quantile
+from .confidence_intervals import Alpha, Bools, Counts, Ends, Floats, quantile
 from .estimator import IntervalTarget, enough
 from .trend_smoothing import SmoothWeights
 from .trend_weights import interval_levels, share_weights
@@ -96,7 +96,7 @@ class TrendEstimator:
         variances = (1 - self._means**2) / self.reports
         return np.full(2, np.sqrt(self.weights**2 @ variances) / self.counts.gap)
 
-    def interval(self, alpha: float, target: IntervalTarget) -> Ends:
+    def interval(self, alpha: Alpha, target: IntervalTarget) -> Ends:
         """Return normal intervals; where an interval has few reports, one that holds at any n."""
         half = quantile(alpha) * self.error(target)
         if self.few(alpha, target).any():  # Hoeffding's inequality, of signs
@@ -104,7 +104,7 @@ class TrendEstimator:
             half = np.full(2, np.sqrt(2 * np.log(2 / alpha) * spread) / self.counts.gap)
         return self.points - half, self.points + half
 
-    def few(self, alpha: float, target: IntervalTarget) -> Bools:  # noqa: ARG002 - the same for both
+    def few(self, alpha: Alpha, target: IntervalTarget) -> Bools:  # noqa: ARG002 - the same for both
         rarer = np.minimum(self.rises, self.reports - self.rises)
         return np.full(2, bool((rarer < enough(alpha)).any()))
 

@@ -15,11 +15,11 @@ from veilcount_shared.mechanisms import HashedStrings
 from ..estimation.confidence_intervals import Counts, Floats
 from ..estimation.estimator import Estimator
 from ..estimation.open_strings import (
-    BY_LETTERS,
     HalfSupports,
     PartSupports,
     among_covers,
     least_share,
+    least_share_by_letters,
     persons_part,
 )
 from ..estimation.proportions import SupportCounts
@@ -115,7 +115,7 @@ class HashedStringsHandler(ShareHandler[HashedStrings]):
         received, reports = self.received(n, covers), n + covers
         if self._readings == 1:
             return least_share(received, reports, alpha)
-        return least_share(received, reports / self._readings, BY_LETTERS)
+        return least_share_by_letters(received, reports / self._readings)
 
     @property
     def _readings(self) -> int:

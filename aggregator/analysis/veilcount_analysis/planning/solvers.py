@@ -25,7 +25,8 @@ from veilcount_shared.mechanisms.selection import MAX_INPUTS
 from veilcount_shared.periods import Unit
 
 from ..errors import QueryError
-from ..estimation.open_strings import PRICES, chance, least_share
+from ..estimation.find_budget import PRICES, chance_of_first
+from ..estimation.open_strings import least_share
 from ..kinds.registry import NUMBER_KINDS
 from ..mechanisms import share_handler_of
 from ..privacy.trust_models import ErrorEstimate, Quantity
@@ -145,7 +146,7 @@ class QuestionShape:
         if self.candidates is None:
             return None
         response = share_handler_of(self.quantity.family(device)).response
-        return least_share(response, n, chance(self.candidates))
+        return least_share(response, n, chance_of_first(self.candidates))
 
 
 MOST = 10**12  # devices; there are not that many

@@ -15,7 +15,7 @@ from veilcount_shared.domain import OpenStrings
 
 from ..errors import QueryError
 from ..estimation.estimator import IntervalTarget
-from ..estimation.open_strings import DISCOVERIES, chance
+from ..estimation.find_budget import DISCOVERIES, chance, chance_of_first
 from ..mechanisms.candidate_search import (
     MAX_CANDIDATES,
     Candidates,
@@ -164,7 +164,7 @@ def _search(
     model: BatchModel, candidates: Candidates, devices: Ints, generator: Generator, level: float
 ) -> SearchResult:
     """Test candidates, the first of which so many devices have each, in one report a device."""
-    strings, alpha = len(devices), chance(len(candidates.texts))
+    strings, alpha = len(devices), chance_of_first(len(candidates.texts))
     population = Population(candidates.places[:strings], devices)
     reports = simulate(model.collection, population, generator)
     counters = model.among_covers(reports, generator)

@@ -25,7 +25,7 @@ One row a figure. Empty cells (None) have no meaning for the row's kind.
 
 A comparison has a row a value: `a` and `b` (the sides), a_n, a_figure, a_low, a_high, the same of
 b, value, value.PART, difference, low, high, p, holm (p in the family of so many values),
-detectable, differs, sentence.
+detectable, differs, sentence; and in all rows overall_p, of one test of all values at once.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ ESTIMATE = (
 )  # fmt: skip
 COMPARISON = (
     "collection", "unit", "epsilon_event", "epsilon_day", "epsilon_user", "estimand", "level",
-    "looks", "family", "value", "a", "a_n", "a_figure", "a_low", "a_high", "b", "b_n", "b_figure",
-    "b_low", "b_high", "difference", "low", "high", "p", "holm", "detectable", "differs",
-    "sentence",
+    "looks", "family", "overall_p", "value", "a", "a_n", "a_figure", "a_low", "a_high", "b", "b_n",
+    "b_figure", "b_low", "b_high", "difference", "low", "high", "p", "holm", "detectable",
+    "differs", "sentence",
 )  # fmt: skip
 
 
@@ -154,6 +154,7 @@ def comparison_table(answer: Document) -> Iterator[Row]:
     """Yield a row for each value of a comparison."""
     common = {name: answer[name] for name in ("collection", "level", "looks", "estimand", "family")}
     common |= {"unit": answer["a"]["unit"]} | _epsilons(answer["a"]["epsilon"])
+    common |= {"overall_p": answer["overall"]["p"] if answer["overall"] else None}
     for side in ("a", "b"):
         common |= {side: answer[side]["label"], f"{side}_n": answer[side]["n"]}
     for row in answer["rows"]:

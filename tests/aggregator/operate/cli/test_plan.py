@@ -110,7 +110,7 @@ def test_open_strings_and_features_have_figures_of_their_own(typed: Type) -> Non
     strings = typed("plan", *numbers, "--candidates", "1000000").out
     features = typed("plan", *numbers, "--features", "3").out
 
-    assert "0.42%" in strings
+    assert "0.43%" in strings
     assert "of them have is found half of the time, among 1,000,000 candidates" in strings
     assert 'values = "open"' in strings
     assert "Two numbers that are spread evenly over their ranges: known to" in features
