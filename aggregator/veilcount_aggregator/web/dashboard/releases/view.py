@@ -42,6 +42,8 @@ DRAWN = ("histogram", "running_total")  # queries with a figure for each of many
 LABELLED = ("most_frequent", "variance")  # queries whose figures need their names
 MOST_ROWS = 30  # figures of one release that are drawn and listed
 PARTS = {  # as texts name them
+    "distances": "sums of distances from both ends of the range",
+    "squared distances": "sums of their squares and products",
     "histogram": "count of each value",
     "summed": "last total, each period's value summed",
     "binary tree": "last total, from a binary tree",
