@@ -64,6 +64,15 @@ class DiscreteGaussianNoise:
         z = -float(special.ndtri(alpha / 2)) * (1 + SAFE)
         return z * self.scale * np.hypot(shares, 1 - shares) + 0.5
 
+    def weighted_half_widths(self, weights: Floats, alpha: float) -> Floats:
+        """Return the same of weighted sums of independent draws, one for each row of weights.
+
+        Half of the largest weight is for sums on a lattice.
+        """
+        z = -float(special.ndtri(alpha / 2)) * (1 + SAFE)
+        norms = np.sqrt((weights**2).sum(axis=1))
+        return np.asarray(z * self.scale * norms + abs(weights).max(axis=1) / 2)
+
     def log_moment(self, t: float) -> float:
         """Return a bound on log E exp(t X): that of the normal distribution [CKS20, Cor. 17]."""
         return (t * self.scale) ** 2 / 2

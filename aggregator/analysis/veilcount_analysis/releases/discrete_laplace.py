@@ -13,9 +13,8 @@ from math import ceil, exp, expm1, log, log1p, sinh, sqrt
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from .weighted_laplace import Floats, laplace_half_widths
 
 SAFE = 1e-12  # relative rounding error of floats, added on the side of coverage
 _HALVINGS = 50
@@ -70,6 +69,11 @@ class DiscreteLaplaceNoise:
         by 1/2 at most.
         """
         return self.scale * np.interp(shares, _CONTRASTS, _contrasts(alpha)) + 0.5
+
+    def weighted_half_widths(self, weights: Floats, alpha: float) -> Floats:
+        """Return the same of weighted sums of independent draws, one for each row of weights."""
+        widths = self.scale * laplace_half_widths(weights, alpha)
+        return np.asarray(widths + abs(weights).max(axis=1) / 2)
 
     def log_moment(self, t: float) -> float:
         """Return log E exp(t X), for |t| < 1 / scale."""

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from msgspec import to_builtins
 
+from veilcount_analysis.releases.prefix_sums import BRANCHES, tree_name
 from veilcount_analysis.releases.query import describe_query
 from veilcount_analysis.releases.query_types.count_query import spell_label
 from veilcount_analysis.releases.query_types.strings_query import StringsQuery
@@ -46,7 +47,7 @@ PARTS = {  # as texts name them
     "squared distances": "sums of their squares and products",
     "histogram": "count of each value",
     "summed": "last total, each period's value summed",
-    "binary tree": "last total, from a binary tree",
+    **{tree_name(b): f"last total, from a {tree_name(b)}" for b in BRANCHES},
     "square root": "last total, by the square root",
     "strings": "count of each half of a string",
     "selection": "most frequent value's count",
