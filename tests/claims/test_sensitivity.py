@@ -122,7 +122,7 @@ def test_the_sums_of_a_mean_move_by_the_range_together(stated: int, *, holds: bo
     surveyed = collection(whole(LOW, HIGH), ADD_REMOVE)
     (part,) = ask(surveyed, "mean", 1).parts
 
-    assert (part.size, part.share, part.sensitivity) == (2, 1, HIGH - LOW)
+    assert (part.size, part.share, part.sensitivity) == (2, Fraction(1), HIGH - LOW)
     assert (measured("mean", surveyed) == stated) == holds
 
 
@@ -139,7 +139,7 @@ def test_the_sums_of_a_variance_move_by_the_squared_range_together(
     surveyed = collection(whole(LOW, HIGH), ADD_REMOVE)
     (part,) = ask(surveyed, "variance", 1).parts
 
-    assert (part.size, part.share, part.sensitivity) == (3, 1, (HIGH - LOW) ** 2)
+    assert (part.size, part.share, part.sensitivity) == (3, Fraction(1), (HIGH - LOW) ** 2)
     assert (measured("variance", surveyed) == stated) == holds
 
 
@@ -152,7 +152,7 @@ def worst_change(statistic: Callable[[Sequence[int]], float], n: int) -> float:
 @claim(SENSITIVITY, 4.0, 4 / 5)
 def test_a_median_can_move_by_the_whole_range(stated: float, *, holds: bool) -> None:
     """One answer can move a median by the whole range, however many answered, but moves by 1 how
-    many lie on either side: a median is selected by these counts [Nissim, Raskhodnikova & Smith
+    many lie on either side: a median is found by these counts [Nissim, Raskhodnikova & Smith
     2007].
 
     Planted: the sensitivity of a mean, range / n.

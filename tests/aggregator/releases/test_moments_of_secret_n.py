@@ -177,8 +177,8 @@ def test_a_mean_of_many_answers_is_as_sharp_as_its_noise() -> None:
     value, low, high = mean_figure([up, down], part, ALPHA)
 
     assert value == 0.3
-    assert isclose((high - low) / 2, float(_width(10.0)) / (up + down), rel_tol=0.01)
+    assert isclose((high - low) / 2, _width(10.0) / (up + down), rel_tol=0.01)
 
 
-def _width(scale: float) -> np.float64:
-    return DiscreteLaplaceNoise(scale).contrast_half_widths(np.array([0.3]), ALPHA)[0]
+def _width(scale: float) -> float:
+    return float(DiscreteLaplaceNoise(scale).contrast_half_widths(np.array([0.3]), ALPHA)[0])

@@ -258,7 +258,7 @@ QUERIES: list[tuple[Boolean | Choice | Number, object]] = [
 
 
 #: sensitivities of these have tests of their own: of a score, of a total over time, of a threshold
-OTHERWISE = {"most_frequent", "quantile", "running_total", "strings"}
+OTHERWISE = {"most_frequent", "quantile", "quantile_point", "running_total", "strings"}
 
 
 def test_every_query_that_adds_noise_to_numbers_is_enumerated() -> None:

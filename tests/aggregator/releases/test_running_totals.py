@@ -160,14 +160,14 @@ def test_half_widths_of_sums_on_a_lattice_cover(
     size = np.abs(steps) / scale
     weights = np.exp(-size if noise is DiscreteLaplaceNoise else -(size**2) / 2)
     one = weights / weights.sum()
-    law = np.ones(1)
+    chances = np.ones(1)
     for number in range(1, 13):
-        law = np.convolve(law, one)
-        off = np.abs(np.arange(len(law)) - len(law) // 2)
+        chances = np.convolve(chances, one)
+        off = np.abs(np.arange(len(chances)) - len(chances) // 2)
         for alpha in (0.05, 0.01):
             (width,) = noise(scale).weighted_half_widths(np.ones((1, number)), alpha)
 
-            assert law[off > width].sum() <= alpha
+            assert chances[off > width].sum() <= alpha
 
 
 # -- the query -------------------------------------------------------------------------------------

@@ -58,10 +58,12 @@ class PrefixStrategy:
         """The square of its L2 norm."""
         return int((self.rows**2).sum(axis=0).max())
 
-    def predicted_error(self, kind: NoiseKind) -> float:
-        """Return the root mean square error of the totals, but for a factor that all share."""
+    def predicted_error(self, kind: NoiseKind, share: float = 0) -> float:
+        """Return the root mean square error of the totals, less a share of the last, but for a
+        factor that all have in common."""
         norm = self.l1 if kind is NoiseKind.LAPLACE else sqrt(self.l2_squared)
-        return norm * sqrt(float((self.totals**2).sum(axis=1).mean()))
+        rows = self.totals - share * self.totals[-1]
+        return norm * sqrt(float((rows**2).sum(axis=1).mean()))
 
     def half_widths(self, noise: NoiseDistribution, alpha: float) -> Floats:
         """Return how far each total goes to either side, but with probability alpha."""
@@ -69,9 +71,9 @@ class PrefixStrategy:
 
 
 @lru_cache(maxsize=16)
-def best_strategy(periods: int, kind: NoiseKind) -> PrefixStrategy:
-    """Return the strategy with the least predicted error."""
-    return min(strategies(periods), key=lambda strategy: strategy.predicted_error(kind))
+def best_strategy(periods: int, kind: NoiseKind, share: float = 0) -> PrefixStrategy:
+    """Return the strategy with the least predicted error of totals, less a share of the last."""
+    return min(strategies(periods), key=lambda strategy: strategy.predicted_error(kind, share))
 
 
 def strategies(periods: int) -> list[PrefixStrategy]:

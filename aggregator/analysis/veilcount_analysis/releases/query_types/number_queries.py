@@ -104,7 +104,7 @@ def _shared_part(name: str, sums: int, collection: Collection, total: int) -> Qu
 
 
 def _sums(counters: Counters, *terms: Counters) -> list[int]:
-    return [int(counters @ each) for each in terms]
+    return [int(counters @ term) for term in terms]
 
 
 @dataclass(frozen=True, slots=True)

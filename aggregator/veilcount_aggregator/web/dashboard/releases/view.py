@@ -40,7 +40,7 @@ from ..pages import Content
 
 STRINGS = StringsQuery.kind
 DRAWN = ("histogram", "running_total")  # queries with a figure for each of many values
-LABELLED = ("most_frequent", "variance")  # queries whose figures need their names
+LABELLED = ("most_frequent", "variance", "quantiles")  # queries whose figures need their names
 MOST_ROWS = 30  # figures of one release that are drawn and listed
 PARTS = {  # as texts name them
     "distances": "sums of distances from both ends of the range",
@@ -52,8 +52,7 @@ PARTS = {  # as texts name them
     "strings": "count of each half of a string",
     "selection": "most frequent value's count",
     "quantile": "quantile's rank",
-    "lower end": "rank that its lower end aims at",
-    "upper end": "rank that its upper end aims at",
+    "tree of values": "counts of a tree over the values",
 }
 COLUMNS = ("Value", "Released", "From", "To")
 
