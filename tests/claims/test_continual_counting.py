@@ -6,7 +6,7 @@ from collections.abc import Callable
 from math import log2, sqrt
 
 from veilcount_analysis.releases import DiscreteLaplaceNoise
-from veilcount_analysis.releases.prefix_sums import strategies
+from veilcount_analysis.releases.prefix_sums import strategies, tree_name
 
 from .claim_harness import claim
 
@@ -35,7 +35,7 @@ def singles(until: int) -> Nodes:
 
 def offered(periods: int) -> tuple[set[tuple[int, int]], int]:
     """Return the nodes of the product's binary tree, and in how many of them a period lies."""
-    tree = next(each for each in strategies(periods) if each.name == "binary tree")
+    tree = next(each for each in strategies(periods) if each.name == tree_name(2))
     ends = [(int(row.argmax()), int(row.argmax() + row.sum())) for row in tree.rows]
     return set(ends), tree.l1
 

@@ -111,21 +111,36 @@ def test_a_sum_moves_by_its_largest_term_or_its_range(
     assert agrees(stated, "sum") == holds
 
 
-@claim(MEAN, 2, 1)
-def test_a_mean_is_two_parts_that_share_epsilon(stated: int, *, holds: bool) -> None:
-    """Where n is private a mean is a noised sum from the middle of the range over a noised count,
-    and the losses of both parts add up to epsilon [Li, Lyu, Su & Yang 2016].
+@claim(MEAN, HIGH - LOW, 2 * (HIGH - LOW))
+def test_the_sums_of_a_mean_move_by_the_range_together(stated: int, *, holds: bool) -> None:
+    """Where n is private a mean follows from the sums of all distances from the low end and from
+    the high end, which one answer moves by the range together, so that each has noise of the whole
+    of epsilon [Dwork, McSherry, Nissim & Smith 2006].
 
-    Planted: one part that takes all of epsilon, with the other for free.
+    Planted: the range for each of the two, so that they would have to share epsilon.
     """
     surveyed = collection(whole(LOW, HIGH), ADD_REMOVE)
-    question = ask(surveyed, "mean", 1)
-    losses = [
-        Fraction(measured("mean", surveyed, place), part.sensitivity) * part.share
-        for place, part in enumerate(question.parts)
-    ]
+    (part,) = ask(surveyed, "mean", 1).parts
 
-    assert (sum(losses) * 2 / stated == 1) == holds
+    assert (part.size, part.share, part.sensitivity) == (2, Fraction(1), HIGH - LOW)
+    assert (measured("mean", surveyed) == stated) == holds
+
+
+@claim(MEAN, (HIGH - LOW) ** 2, (HIGH - LOW) ** 2 + 2 * (HIGH - LOW))
+def test_the_sums_of_a_variance_move_by_the_squared_range_together(
+    stated: int, *, holds: bool
+) -> None:
+    """Where n is private a variance follows from the sums of a^2, 2 a b and b^2 over the distances
+    a and b from both ends, which one answer moves by the squared range together, so that each has
+    noise of the whole of epsilon [Dwork, McSherry, Nissim & Smith 2006].
+
+    Planted: the count and the sum on top, whose part of epsilon the three need not share.
+    """
+    surveyed = collection(whole(LOW, HIGH), ADD_REMOVE)
+    (part,) = ask(surveyed, "variance", 1).parts
+
+    assert (part.size, part.share, part.sensitivity) == (3, Fraction(1), (HIGH - LOW) ** 2)
+    assert (measured("variance", surveyed) == stated) == holds
 
 
 def worst_change(statistic: Callable[[Sequence[int]], float], n: int) -> float:
@@ -137,7 +152,7 @@ def worst_change(statistic: Callable[[Sequence[int]], float], n: int) -> float:
 @claim(SENSITIVITY, 4.0, 4 / 5)
 def test_a_median_can_move_by_the_whole_range(stated: float, *, holds: bool) -> None:
     """One answer can move a median by the whole range, however many answered, but moves by 1 how
-    many lie on either side: a median is selected by these counts [Nissim, Raskhodnikova & Smith
+    many lie on either side: a median is found by these counts [Nissim, Raskhodnikova & Smith
     2007].
 
     Planted: the sensitivity of a mean, range / n.
