@@ -20,6 +20,7 @@ from .sample_adequacy import SampleAdequacy, Terms, observed_adequacy, sample_ad
 from .scope import Scope
 from .smoothing import smooth_figures, smoothing_problem
 from .source import SelectedValues, Source, Tally
+from .weighting import reweighted
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,7 +43,8 @@ class SeriesData:
 
     def figure_count(self, kind: Kind[Any, Any]) -> int:
         """Return how many figures it will have."""
-        return len(self.scope.ranges) * (kind.rows or len(self.selection.labels))
+        each = 1 if kind.collection.margins is None else 2  # raw, and reweighted
+        return len(self.scope.ranges) * (kind.rows or each * len(self.selection.labels))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,8 @@ def _ranges(
     for time_range in data.scope.ranges:
         contributions = time_range.contributions(kind.collection)
         counted = kind.read(data.source, data.scope, time_range)
-        result = kind.figures(counted, query, data.selection, time_range)
+        raw = kind.figures(counted, query, data.selection, time_range)
+        result = reweighted(kind, data, query, time_range, raw)
         covers = counted.covers if isinstance(counted, Tally) else 0
         width = widest(result.figures)
         adequacy = judge(kind, query, result.n, width, contributions, covers=covers)

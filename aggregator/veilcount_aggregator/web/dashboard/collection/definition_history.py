@@ -90,7 +90,8 @@ def entries(collection: Collection) -> dict[str, str]:
         "from": collection.start,
         "segments": {name: list(labels) for name, labels in collection.segments} or None,
         "twin": None if collection.trust.releases else collection.twin,  # which names both
-        "margins": margins and {**dict(margins.shares), "source": margins.source, "as_of": margins.as_of},
+        "margins": margins
+        and {**dict(margins.shares), "source": margins.source, "as_of": margins.as_of},
         "cohort": cohort and {"draw": cohort.draw, "of": cohort.of, "number": cohort.number},
     }
     more = {key: special[key] if key in special else getattr(collection, key) for key in KEYS}
