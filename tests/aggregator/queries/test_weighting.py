@@ -12,6 +12,7 @@ import pytest
 
 from veilcount_aggregator.operate.cli.main import run
 from veilcount_aggregator.queries import EstimateResult, decoded, encode
+from veilcount_aggregator.queries.comparison_view import ComparisonView
 from veilcount_aggregator.queries.export import stream_csv
 from veilcount_analysis.kinds.results import Weighting
 from veilcount_analysis.text import result_pages
@@ -20,7 +21,7 @@ from veilcount_reader.results import Estimate
 
 from ..web.api.deployment_fixtures import Deployment, deployment
 from ..web.dashboard.page_fixtures import logged_in
-from .simulated_reports import counted, estimate, figures_of, only, send
+from .simulated_reports import compare, counted, estimate, figures_of, only, send
 
 AGES, ARMS = ["18-39", "40-64", "65+"], ["A", "B"]
 MARGINS = 'margins = {age = [30, 40, 30], source = "Census", as_of = 2026-01-01}'
@@ -43,7 +44,7 @@ NOVEMBER = {"from_": "2026-11-01", "to": "2026-11-30"}
 
 
 @pytest.fixture(scope="module")
-def asked_in_two_months(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+def two_months(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     """November with all ages, December with 20 old devices; half of all in each arm."""
     start = datetime(2026, 11, 20, 12, tzinfo=UTC)
     with deployment(tmp_path_factory.mktemp("raked"), FILE, now=start) as made:
@@ -58,8 +59,8 @@ def asked_in_two_months(tmp_path_factory: pytest.TempPathFactory) -> Iterator[De
 
 
 @pytest.fixture
-def store(asked_in_two_months: Deployment) -> Deployment:
-    return asked_in_two_months
+def store(two_months: Deployment) -> Deployment:
+    return two_months
 
 
 def weighting(result: EstimateResult) -> Weighting:
@@ -207,6 +208,43 @@ def test_the_command_prints_both_with_the_sentences(
     assert printed.count("\ndark ") == 2
     assert "Shares reweighted to the population" in printed
     assert "(Census, 2026-01-01): design effect 1.58, largest weight 3.0." in printed
+
+
+def test_a_comparison_of_arms_has_the_differences_of_reweighted_shares(store: Deployment) -> None:
+    """Both arms have the same shares, and so have both after reweighting: .4 and not .56."""
+    result = compare(store, "dark", **NOVEMBER, a="arm:A", b="arm:B")
+    assert result.reweighted is not None
+    dark, *others = result.reweighted.rows
+
+    assert result.rows[0].a.figure > TRUTH + 0.05
+    assert dark.a == pytest.approx(TRUTH, abs=0.06)
+    assert dark.difference == pytest.approx(dark.a - dark.b)
+    assert dark.low < 0 < dark.high
+    assert dark.high - dark.low == pytest.approx(2 * 1.96 * 0.0224, rel=0.05)
+    assert len(others) == 2
+    assert "cannot see consent" in result.reweighted.notes[0]
+    assert "reweighted to the population" in str(list(ComparisonView.from_result(result).parts))
+
+
+def test_a_comparison_of_ages_or_with_a_scarce_month_says_why_it_is_not_reweighted(
+    store: Deployment,
+) -> None:
+    ages = compare(store, "dark", **NOVEMBER, a="age:18-39", b="age:40-64")
+    months = compare(store, "dark", a="..2026-11-30", b="2026-12-01..")
+    assert ages.reweighted is not None
+    assert months.reweighted is not None
+
+    assert (ages.reweighted.rows, months.reweighted.rows) == ([], [])
+    assert "age:18-39: the query selects age 18-39 alone" in ages.reweighted.notes[0]
+    assert "age 65+ has 20 reports" in months.reweighted.notes[0]
+    assert months.rows
+
+
+def test_the_page_of_a_comparison_has_them_too(store: Deployment) -> None:
+    text = logged_in(store).get("/collections/dark/compare?a=arm:A&b=arm:B&to=2026-11-30").text
+
+    assert "The same shares, reweighted to the population" in text
+    assert "cannot see consent" in text
 
 
 def test_the_page_shows_both_and_the_sentence(store: Deployment) -> None:

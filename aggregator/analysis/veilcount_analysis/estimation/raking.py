@@ -50,7 +50,7 @@ class Margins:
     def gap(self, cells: Floats) -> float:
         """Return how far the categories of weighted cells are from the population's at most."""
         sums = zip(self.indicators, self.shares, strict=True)
-        return max(float(np.abs(cells @ each - shares).max()) for each, shares in sums)
+        return max(float(np.abs(cells @ indicator - shares).max()) for indicator, shares in sums)
 
     def rake(self, reports: Floats, close: float = CLOSE) -> Floats:
         """Return the population's shares of the cells, from their reports; of several rows too."""

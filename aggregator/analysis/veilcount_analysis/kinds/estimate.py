@@ -20,7 +20,7 @@ from .sample_adequacy import SampleAdequacy, Terms, observed_adequacy, sample_ad
 from .scope import Scope
 from .smoothing import smooth_figures, smoothing_problem
 from .source import SelectedValues, Source, Tally
-from .weighting import reweighted
+from .weighting import CellReader, reweighted
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,8 +43,8 @@ class SeriesData:
 
     def figure_count(self, kind: Kind[Any, Any]) -> int:
         """Return how many figures it will have."""
-        each = 1 if kind.collection.margins is None else 2  # raw, and reweighted
-        return len(self.scope.ranges) * (kind.rows or each * len(self.selection.labels))
+        views = 1 if kind.collection.margins is None else 2  # raw, and reweighted
+        return len(self.scope.ranges) * (kind.rows or views * len(self.selection.labels))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,8 @@ def _ranges(
         contributions = time_range.contributions(kind.collection)
         counted = kind.read(data.source, data.scope, time_range)
         raw = kind.figures(counted, query, data.selection, time_range)
-        result = reweighted(kind, data, query, time_range, raw)
+        reader = CellReader(kind, data.source, data.scope.cells, time_range)
+        result = reweighted(reader, query, data.selection, raw)
         covers = counted.covers if isinstance(counted, Tally) else 0
         width = widest(result.figures)
         adequacy = judge(kind, query, result.n, width, contributions, covers=covers)

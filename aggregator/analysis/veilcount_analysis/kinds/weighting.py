@@ -6,8 +6,8 @@ What cannot be reweighted is no refusal of the query: the result says why not, a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from ..text.result_columns import spelled
 from .estimate_query import EstimateQuery
 from .kind import Kind
 from .results import Figure, RangeFigures, Weighting
-from .scope import Scope
 from .source import SelectedValues, Source
 from .time_ranges import TimeRange
 
@@ -31,45 +30,47 @@ LARGE_EFFECT = 2.0
 LARGE_WEIGHT = 5.0
 
 
-class RangeData(Protocol):
-    """What was read of a series."""
+@dataclass(frozen=True, slots=True)
+class CellReader:
+    """Reads the tallies of a time range by cell."""
 
-    @property
-    def source(self) -> Source:
-        """Where tallies are read."""
+    kind: Kind[Any, Any]
+    source: Source
+    cells: tuple[int, ...]
+    time_range: TimeRange
 
-    @property
-    def scope(self) -> Scope:
-        """Which reports the query covers."""
-
-    @property
-    def selection(self) -> SelectedValues:
-        """The shown values."""
+    def raked(self, query: EstimateQuery, selection: SelectedValues) -> RakedShares | str:
+        """Return the reweighted shares of the shown values, or why there are none."""
+        collection = self.kind.collection
+        margins = collection.margins
+        if margins is None:
+            return "the definition states no margins"
+        if problem := _unweighted(margins, query):
+            return problem
+        design, groups = _design(collection, margins, self.cells)
+        tallies = (self.source.tally(self.time_range.periods, cells) for cells in groups)
+        cells = self.kind.cell_supports(tallies, selection)
+        if problem := _scarce(collection, design, cells.n):
+            return problem
+        shares = RakedShares(cells, design, self.time_range.contributions(collection))
+        if shares.meets_margins:
+            return shares
+        return (
+            f"no weights meet all margins: some combinations of {_names(margins)} have no reports"
+        )
 
 
 def reweighted(
-    kind: Kind[Any, Any],
-    data: RangeData,
-    query: EstimateQuery,
-    time_range: TimeRange,
-    raw: RangeFigures,
+    reader: CellReader, query: EstimateQuery, selection: SelectedValues, raw: RangeFigures
 ) -> RangeFigures:
     """Return the figures of a time range with those that are reweighted, if margins are stated."""
-    margins = kind.collection.margins
+    margins = reader.kind.collection.margins
     if margins is None:
         return raw
-    if problem := _unweighted(margins, query):
-        return replace(raw, weighting=_not_reweighted(margins, problem))
-    design, groups = _design(kind.collection, margins, data.scope.cells)
-    tallies = (data.source.tally(time_range.periods, cells) for cells in groups)
-    cells = kind.cell_supports(tallies, data.selection)
-    if problem := _scarce(kind.collection, design, cells.n):
-        return replace(raw, weighting=_not_reweighted(margins, problem))
-    shares = RakedShares(cells, design, time_range.contributions(kind.collection))
-    if not shares.meets_margins:
-        problem = f"no weights meet all margins: some combinations of {_names(margins)} have no"
-        return replace(raw, weighting=_not_reweighted(margins, f"{problem} reports"))
-    rows = tuple(_rows(shares, query, data.selection))
+    shares = reader.raked(query, selection)
+    if isinstance(shares, str):
+        return replace(raw, weighting=_not_reweighted(margins, shares))
+    rows = tuple(_rows(shares, query, selection))
     return replace(raw, figures=(*raw.figures, *rows), weighting=_weighting(margins, shares))
 
 
