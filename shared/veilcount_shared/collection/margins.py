@@ -81,6 +81,6 @@ def _check_shares(key: str, shares: tuple[Fraction, ...], categories: int) -> No
     if min(shares) <= 0:
         fix = "give shares above 0: merge an empty category with another one"
         raise DefinitionError(key, list(shares), fix)
-    if not any(abs(sum(shares) / whole - 1) <= TOLERANCE for whole in WHOLES):
+    if not any(abs(sum(shares, Fraction()) / whole - 1) <= TOLERANCE for whole in WHOLES):
         fix = "give shares that sum to 100, or to 1: within half a percent"
         raise DefinitionError(key, list(shares), fix)

@@ -171,8 +171,8 @@ def test_json_csv_and_columns_have_the_rows_with_their_own_estimand(store: Deplo
 def test_pages_put_together_have_the_reweighted_shares_of_all(store: Deployment) -> None:
     """A store sends one page, a server three; both have the same rows in the same order."""
 
-    def fetch(page: int = 1, size: int = 1) -> dict[str, Any]:
-        words = {"page": str(page), "size": str(size)}
+    def fetch(**page: int) -> dict[str, Any]:
+        words = {name: str(number) for name, number in ({"page": 1, "size": 1} | page).items()}
         return json.loads(encode(estimate(store, "dark", **NOVEMBER, **words)))  # type: ignore[no-any-return] # a document
 
     with pytest.MonkeyPatch.context() as patch:

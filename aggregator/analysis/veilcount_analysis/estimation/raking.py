@@ -149,7 +149,8 @@ class RakedShares:
         silent = self.cells.n[:, np.newaxis] - supporting
         least, most = self.cells.least, self.cells.most
         squares = supporting * (most - fitted) ** 2 + silent * (least - fitted) ** 2
-        return scale @ squares + self._of_persons
+        of_reports: Floats = scale @ squares
+        return of_reports + self._of_persons
 
     @property
     def _of_persons(self) -> float:
@@ -205,7 +206,8 @@ class RakedShares:
         shares, points = self.cells.shares(), self.points
         effects, rates = np.zeros((2, 2, *shares.shape))
         for removed in np.outer(np.linspace(0, 1, STEPS + 1)[1:], sizes):
-            population = self.margins.rake(self.cells.n - np.diag(removed), ROUGHLY)
+            left = self.cells.n.astype(np.float64) - np.diag(removed)
+            population = self.margins.rake(left, ROUGHLY)
             own = np.diag(population)[:, np.newaxis]
             for supporting in (removed, np.zeros_like(removed)):
                 honest = population @ shares + own * (
@@ -234,7 +236,8 @@ class RakedShares:
             honest = self.cells.least + (self.cells.most - self.cells.least) * mean
             together = (self.margins.rake(left.T, ROUGHLY).T * honest).sum(axis=0)
             moved = np.minimum(moved, together) if sign > 0 else np.maximum(moved, together)
-        return self.points + BETWEEN * (moved - self.points)
+        farthest: Floats = self.points + BETWEEN * (moved - self.points)
+        return farthest
 
 
 def _filled(most: Floats, order: Counts, fakes: float) -> Floats:
