@@ -7,8 +7,8 @@ from typing import Annotated
 import numpy as np
 from msgspec import Meta, Struct
 
-from veilcount_analysis.estimation.confidence_intervals import Counts, quantile
-from veilcount_analysis.estimation.raking import RakedShares
+from veilcount_analysis.estimation.confidence_intervals import Counts
+from veilcount_analysis.estimation.raking import RakedShares, difference_interval
 from veilcount_analysis.kinds.source import SelectedValues
 from veilcount_analysis.kinds.weighting import CellReader, limits_of_weights
 
@@ -65,16 +65,7 @@ def _raked(side: SideData, shown: Pairs, places: Counts | None) -> RakedShares |
 def _rows(
     first: RakedShares, second: RakedShares, shown: Pairs, level: float, *, together: bool
 ) -> list[ReweightedRow]:
-    """Return the rows; where persons may be on both sides, their errors may add up."""
-    points, errors = (
-        np.stack(pair)
-        for pair in (
-            (first.points, second.points),
-            (np.sqrt(first.variance), np.sqrt(second.variance)),
-        )
-    )
-    error = errors.sum(axis=0) if together else np.sqrt((errors**2).sum(axis=0))
-    half, difference = quantile(1 - level) * error, points[0] - points[1]
-    columns = np.stack([*points, difference, difference - half, difference + half], axis=1)
-    rows = zip(shown.values, columns.tolist(), strict=True)
+    ends = difference_interval(first, second, 1 - level, together=together)
+    points = (first.points, second.points, first.points - second.points)
+    rows = zip(shown.values, np.stack([*points, *ends], axis=1).tolist(), strict=True)
     return [ReweightedRow(value, *row) for value, row in rows if value is not None]

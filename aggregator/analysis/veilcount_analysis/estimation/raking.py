@@ -240,6 +240,19 @@ class RakedShares:
         return farthest
 
 
+def difference_interval(
+    first: RakedShares, second: RakedShares, alpha: float, *, together: bool
+) -> Ends:
+    """Return an interval for each difference of two sides, wrong with alpha.
+
+    `together`: persons may be on both sides, so that their errors may add up.
+    """
+    errors = np.sqrt(np.stack([first.variance, second.variance]))
+    error = errors.sum(axis=0) if together else np.sqrt((errors**2).sum(axis=0))
+    half, difference = quantile(alpha) * error, first.points - second.points
+    return difference - half, difference + half
+
+
 def _filled(most: Floats, order: Counts, fakes: float) -> Floats:
     """Return how many fakes each cell has, by value, if cells are filled in this order."""
     sizes = np.take_along_axis(most, order, axis=0)
