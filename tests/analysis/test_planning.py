@@ -133,6 +133,39 @@ def test_devices_follow_values_trust_arms_and_level() -> None:
     assert isclose(needed(level=0.99) / needed(), (2.5758 / 1.96) ** 2, rel_tol=1e-3)
 
 
+def test_reweighted_shares_need_as_many_more_devices_as_the_design_effect_says() -> None:
+    question = yes_or_no(design_effect=1.7)
+    planned = plan(question, devices=17_000, epsilon=ONE)
+    same = plan(yes_or_no(), devices=10_000, epsilon=ONE)
+
+    assert isclose(needed(design_effect=1.7), 1.7 * needed(), rel_tol=1e-3)
+    assert planned.error.half_width == same.error.half_width
+    assert planned.population.half_width == same.population.half_width
+    assert planned.detectable == same.detectable
+    assert planned.over_time == ()
+    assert "margins" in planned.toml
+    assert pasted(question, planned).cells == 1
+
+
+@pytest.mark.parametrize(
+    ("question", "trust", "fix"),
+    [
+        ({"design_effect": 0.5}, TrustedParty.LOCAL, "give 1 to 100"),
+        (
+            {"values": None, "range": (Fraction(0), Fraction(9)), "design_effect": 2},
+            *(TrustedParty.LOCAL, "shares of values are reweighted"),
+        ),
+        ({"design_effect": 2}, TrustedParty.CENTRAL, "which only local reports have"),
+        ({"design_effect": 2}, TrustedParty.SHUFFLED, "which only local reports have"),
+    ],
+)
+def test_a_design_effect_is_of_local_shares(
+    question: dict[str, Any], trust: TrustedParty, fix: str
+) -> None:
+    with pytest.raises(QueryError, match=f"weights = .*{fix}"):
+        plan(yes_or_no(**question), trust=trust, devices=20_000, epsilon=ONE)
+
+
 STRINGS = yes_or_no(values=None, candidates=10**6)
 FEATURES = yes_or_no(values=None, features=3)
 

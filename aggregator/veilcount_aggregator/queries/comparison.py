@@ -42,6 +42,7 @@ from .estimate import requested_series
 from .estimate_results import COUNTS
 from .estimate_schema import Looks, ResultValue, Validity
 from .overall_test import OverallTest, overall_test
+from .reweighted_comparison import ReweightedComparison, reweighted_comparison
 from .snapshot import Snapshot
 
 NO_REPORTS = "no reports yet"
@@ -108,6 +109,9 @@ class CompareResult(Struct):
     rows: list[ComparisonRow]
     sentence: str
     note: Annotated[str, Meta(description="assumptions; may be empty")]
+    reweighted: Annotated[
+        ReweightedComparison | None, Meta(description="the same of `margins`; null without them")
+    ] = None
 
 
 MOST_NAMED = 10
@@ -180,6 +184,7 @@ def compare_sides(name: str, a: SideData, b: SideData, common: EstimateQuery) ->
         rows=rows,
         sentence=_summary(rows, compared_sides.family, percent=compared_sides.percent),
         note=_note(a, b, compared_sides.target, picked=shown.picked),
+        reweighted=reweighted_comparison(a, b, shown, common.level),
     )
 
 

@@ -45,6 +45,8 @@ class ComparisonView:
     table: Table | None
     note: str
     figures: FigureFormat
+    reweighted: Table | None
+    limits: str
 
     @classmethod
     def from_result(cls, result: CompareResult) -> ComparisonView:
@@ -61,6 +63,8 @@ class ComparisonView:
             table=_table(result, figures, a.name, b.name) if result.rows else None,
             note=" ".join(_note(result, figures)) if result.rows else "",
             figures=figures,
+            reweighted=_reweighted(result, figures),
+            limits=_limits(result),
         )
 
     @property
@@ -73,6 +77,10 @@ class ComparisonView:
         if self.table:
             yield self.table
             yield self.note
+        if self.reweighted:
+            yield self.reweighted
+        if self.limits:
+            yield self.limits
 
 
 def difference(row: ComparisonRow, figures: FigureFormat) -> str:
@@ -185,6 +193,29 @@ def _table(result: CompareResult, figures: FigureFormat, a: str, b: str) -> Tabl
         ("Value", f"A: {a}", f"B: {b}", "A minus B", "Interval", "p", "Detectable"),
         [_row(row, figures) for row in result.rows],
     )
+
+
+def _reweighted(result: CompareResult, figures: FigureFormat) -> Table | None:
+    """Return the differences of shares that are reweighted to the population."""
+    if result.reweighted is None or not result.reweighted.rows:
+        return None
+    rows = [
+        (
+            row_name(row.value),
+            figures.figure(row.a),
+            figures.figure(row.b),
+            figures.signed(row.difference),
+            f"{figures.signed(row.low)} to {figures.signed(row.high)}",
+        )
+        for row in result.reweighted.rows
+    ]
+    caption = "The same shares, reweighted to the population"
+    return Table(caption, ("Value", "A", "B", "A minus B", "Interval"), rows)
+
+
+def _limits(result: CompareResult) -> str:
+    notes = result.reweighted.notes if result.reweighted else []
+    return " ".join(f"{note}." for note in notes)
 
 
 def _row(row: ComparisonRow, figures: FigureFormat) -> Row:

@@ -66,6 +66,7 @@ def _range_result(estimate: RangeEstimate, uncounted: UncountedReports) -> Range
         figures=result.figures,
         leader=result.leader,
         bands=result.bands,
+        weighting=result.weighting,
     )
 
 

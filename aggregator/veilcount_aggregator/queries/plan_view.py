@@ -143,6 +143,9 @@ def _terms(planned: PlanResult) -> list[tuple[str, str]]:
     terms = [
         ("Poisoning", f"A fraction of {fakes} fake devices can shift an estimate by up to {push}.")
     ]
+    if planned.design_effect > 1:
+        alike = f"{planned.devices / planned.design_effect:,.0f}"
+        terms.append(("Weights", f"So many people say as much as {alike} like the population."))
     if planned.correlation is not None:
         width = error_bar(planned.correlation, planned.quantity)
         spread = "Two numbers that are spread evenly over their ranges: known to"

@@ -137,5 +137,5 @@ class SmoothTrendEstimator(TrendEstimator):
     def error(self, target: IntervalTarget) -> Floats:  # noqa: ARG002 - the same for both
         return np.full(2, self.stated_error)
 
-    def few(self, alpha: float, target: IntervalTarget) -> Bools:  # noqa: ARG002 - the walk is normal
+    def few(self, alpha: Alpha, target: IntervalTarget) -> Bools:  # noqa: ARG002 - the walk is normal
         return np.zeros(2, np.bool_)

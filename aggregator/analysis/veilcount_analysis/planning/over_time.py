@@ -54,6 +54,7 @@ def time_strategies(
     """Return the strategies, the best of each number of changes; none for other questions."""
     periods = question.number_of_periods
     one_state = question.values == YES_OR_NO and question.arms == 1 and trust is TrustedParty.LOCAL
+    one_state &= question.design_effect == 1  # a trend has no segments
     if not one_state or periods == 1 or question.unit in {Unit.EVENT, Unit.USER}:
         return ()
     alone = sqrt(periods * (question.quantity.variance(epsilon) + SAMPLING) / devices)

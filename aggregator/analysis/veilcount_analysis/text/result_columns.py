@@ -12,8 +12,9 @@ One row a figure. Empty cells (None) have no meaning for the row's kind.
 | usable | whether n reports are enough for the figures to be read |
 | estimand, level, view | what the interval estimates, and its level for each value on its own |
 | looks | whether it is valid at one planned look or at every look |
-| kind | share, absent, mean, bucket, curve, quantile; of several numbers mean, deviation, |
-|      | covariance, correlation, coefficient, intercept |
+| kind | share, absent, raked (a share in the population of the margins), mean, bucket, curve, |
+|      | quantile; of several numbers mean, deviation, covariance, correlation, coefficient, |
+|      | intercept |
 | of | the value, as it is spelled in a parameter; a range; the numbers |
 | of.PART | of crossed values: each part by its name |
 | at | where a bucket begins, the edge of a curve, the requested share of a quantile |
@@ -146,8 +147,10 @@ def table(answer: Document) -> Iterator[Row]:
         head |= {"series": series["fingerprint"]} | _epsilons(series["epsilon"])
         for time_range in series["ranges"]:
             of_range = head | {name: time_range[name] for name in RANGE}
+            raked = {"estimand": (time_range.get("weighting") or {}).get("estimand")}
             for figure in time_range["figures"]:
-                yield of_range | figure | named("of", figure["of"])
+                row = of_range | figure | named("of", figure["of"])
+                yield row | (raked if figure["kind"] == "raked" else {})
 
 
 def comparison_table(answer: Document) -> Iterator[Row]:
