@@ -20,7 +20,17 @@ PARTS = (
     *("randomize", "plan", "client", "ingest", "estimate", "accuracy", "strings", "moments"),
     *("tokens", "redeem", "relay", "gateway", "trends", "central", "linkage", "combinations"),
     *("memory", "durability", "heights", "commit-calls", "scaling", "scale", "reads", "retention"),
-    *("filling", "install", "shards", "reshard", "stalls", "upgrade", "worst-body", "shuffler"),
+    *(
+        "figures",
+        "filling",
+        "install",
+        "shards",
+        "reshard",
+        "stalls",
+        "upgrade",
+        "worst-body",
+        "shuffler",
+    ),
 )
 
 

@@ -13,8 +13,7 @@ import numpy as np
 from scipy.stats import poisson
 from tests.processes import forget_peak, peak_megabytes
 
-from veilcount_analysis.estimation.distinct_count import DistinctCount
-from veilcount_analysis.estimation.open_strings import chance
+from veilcount_analysis.estimation.find_budget import chance_of_first
 from veilcount_analysis.mechanisms.candidate_search import Candidates, discovered, found_places
 from veilcount_analysis.simulation import Population, simulate
 from veilcount_analysis.simulation.string_search import draw_beginnings
@@ -99,7 +98,7 @@ def search(n: int, epsilon: int, seeds: int) -> dict[str, Any]:
     """Search a million candidates in the reports of n devices, once for each seed."""
     collection, texts = ask(LISTED, epsilon), [f"word {place}" for place in range(CANDIDATES)]
     hashed, candidates = timed(Candidates.from_texts, LISTED, texts)
-    alpha = chance(DistinctCount.from_bytes(b"").with_hashes(candidates.hashes).estimate)
+    alpha = chance_of_first(CANDIDATES)
     rounds, searched, start = [], [], peak_megabytes()
     for seed in range(seeds):
         generator = np.random.default_rng(seed)

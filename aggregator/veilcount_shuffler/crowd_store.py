@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,6 +14,8 @@ from .disk import Disk
 from .served_crowds import ServedCrowd, ServedCrowds
 from .store_settings import StoreSettings
 from .witness import Witness
+
+HAND_OVER_LOCK = "hand-over.lock"
 
 
 def system_clock() -> datetime:
@@ -45,6 +48,10 @@ class CrowdStore:
     def folder(self, crowd_id: bytes) -> CrowdFolder:
         """Return the folder of a crowd."""
         return CrowdFolder(self.crowds, crowd_id, self.disk)
+
+    def alone(self) -> AbstractContextManager[None]:
+        """Be the one process that hands over: a server that was killed may leave another one."""
+        return self.disk.lock(self.crowds / HAND_OVER_LOCK, exclusive=True)
 
     def begin(self, crowd: ServedCrowd) -> CrowdState:
         """Make the folder and then the row of a crowd, unless it has begun; return its state."""

@@ -1,7 +1,9 @@
 """The hand-over: what is due of each crowd, one round of it, from wherever the last one ended.
 
 Nothing but what is due moves: there is no "hand over now", and the end of a server hands over
-nothing. While our clock is not within an hour of the aggregator's, all crowds wait.
+nothing. One process does it at a time: of two, one could publish covers that the other is still
+writing, and a batch would leave without them. While our clock is not within an hour of the
+aggregator's, all crowds wait.
 """
 
 from __future__ import annotations
@@ -66,6 +68,10 @@ class HandOver:
         """Move each crowd as far as it goes now; return what an operator is to know."""
         if not self._work(self.store.clock()).is_any:
             return []
+        with self.store.alone():
+            return self._round()
+
+    def _round(self) -> list[HandOverEvent]:
         try:
             theirs = self.delivery.aggregator.now()
         except AggregatorAway as error:

@@ -15,6 +15,11 @@ def check_witness(settings: StoreSettings, hand_over: HandOver) -> None:
 
     Those that are open in it may have left already; with fresh covers they would leave twice.
     """
+    with hand_over.store.alone():
+        _check_witness(settings, hand_over)
+
+
+def _check_witness(settings: StoreSettings, hand_over: HandOver) -> None:
     states = hand_over.states
     unknown = hand_over.store.witness.unknown_to(states)
     if not unknown:

@@ -243,10 +243,8 @@ class ConsentDecisions(NoDecisions):
         # What is loaded and refused now, for want of a route, is not gone: other processes go on.
         loaded = {_marked(collection) for collection in self.loaded.values()}
         for series in last - loaded:
-            state.retire(series.removesuffix(HIDDEN), reports=series.endswith(HIDDEN))
-        for series in loaded - last:
-            if series.endswith(HIDDEN):  # perhaps it is back: what waited of it was wiped
-                state.resume(series.removesuffix(HIDDEN), self.now())
+            resumed = self.now() if series.endswith(HIDDEN) else 0.0
+            state.retire(series.removesuffix(HIDDEN), resumed)
         if loaded != last:
             state.keep(LOADED, " ".join(sorted(loaded)))
 

@@ -124,6 +124,8 @@ class Session:
             for name, collection in collections.items()
             if self._is_accepted(collection, route)
         }
+        if route.in_clear and any(collection.batch for collection in accepted.values()):
+            self.problems.add("shuffler", route.in_clear)
         worker = self._worker(state, accepted, route)
         consents = ConsentDecisions(worker, accepted, collections, self.clock.now)
         consents.load()

@@ -26,7 +26,7 @@ def basic_composition(epsilons: Iterable[Fraction]) -> Fraction:
 
 
 def parallel_composition(epsilons: Iterable[Fraction]) -> Fraction:
-    """Return the largest epsilon: each person answers only one of the collections."""
+    """Return the largest epsilon: each person answers one collection, whatever the answer is."""
     return max(epsilons, default=Fraction(0))
 
 

@@ -16,6 +16,7 @@ from .batch_rules import BatchRules
 from .domain import Domain
 from .enums import Adjacency, Cohort, Held, Linkage, Measure, Model, Presence, Segments, Takes
 from .periods import Unit
+from .population_margins import PopulationMargins
 from .translations import Translations
 
 
@@ -52,6 +53,7 @@ class Definition:
     owner: str | None = None
     purpose: str | None = None
     replaces: str | None = None
+    margins: PopulationMargins | None = None  # None: figures are of whoever answered
     translations: Translations = ()  # by language; `question` and `purpose` are the fallback
 
     # -- privacy -------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from veilcount_analysis.errors import QueryError
-from veilcount_analysis.estimation.open_strings import chance
+from veilcount_analysis.estimation.find_budget import chance_of_first
 from veilcount_analysis.kinds.registry import kind_of
 from veilcount_analysis.mechanisms import handler_of
 from veilcount_analysis.mechanisms.candidate_search import Candidates, found_places
@@ -133,6 +133,39 @@ def test_devices_follow_values_trust_arms_and_level() -> None:
     assert isclose(needed(level=0.99) / needed(), (2.5758 / 1.96) ** 2, rel_tol=1e-3)
 
 
+def test_reweighted_shares_need_as_many_more_devices_as_the_design_effect_says() -> None:
+    question = yes_or_no(design_effect=1.7)
+    planned = plan(question, devices=17_000, epsilon=ONE)
+    same = plan(yes_or_no(), devices=10_000, epsilon=ONE)
+
+    assert isclose(needed(design_effect=1.7), 1.7 * needed(), rel_tol=1e-3)
+    assert planned.error.half_width == same.error.half_width
+    assert planned.population.half_width == same.population.half_width
+    assert planned.detectable == same.detectable
+    assert planned.over_time == ()
+    assert "margins" in planned.toml
+    assert pasted(question, planned).cells == 1
+
+
+@pytest.mark.parametrize(
+    ("question", "trust", "fix"),
+    [
+        ({"design_effect": 0.5}, TrustedParty.LOCAL, "give 1 to 100"),
+        (
+            {"values": None, "range": (Fraction(0), Fraction(9)), "design_effect": 2},
+            *(TrustedParty.LOCAL, "shares of values are reweighted"),
+        ),
+        ({"design_effect": 2}, TrustedParty.CENTRAL, "which only local reports have"),
+        ({"design_effect": 2}, TrustedParty.SHUFFLED, "which only local reports have"),
+    ],
+)
+def test_a_design_effect_is_of_local_shares(
+    question: dict[str, Any], trust: TrustedParty, fix: str
+) -> None:
+    with pytest.raises(QueryError, match=f"weights = .*{fix}"):
+        plan(yes_or_no(**question), trust=trust, devices=20_000, epsilon=ONE)
+
+
 STRINGS = yes_or_no(values=None, candidates=10**6)
 FEATURES = yes_or_no(values=None, features=3)
 
@@ -169,13 +202,14 @@ def test_an_open_string_of_the_planned_share_is_found_half_of_the_time() -> None
     assert isinstance(made.domain, OpenStrings)
     assert planned.detectable is not None
     candidates = Candidates.from_texts(made.domain, [f"word {place}" for place in range(10_000)])
+    alpha = chance_of_first(10_000)
     generator = np.random.default_rng(1)
     shares = np.repeat([0.7, 1, 1.4], 60) * planned.detectable
     held = np.rint(shares * planned.devices).astype(np.int64)
     rest = generator.integers(made.domain.size, size=planned.devices - held.sum())
     places = np.concatenate([candidates.places[: len(held)], rest])
     people = Population(places, np.concatenate([held, np.ones_like(rest)]))
-    found = found_places(made, simulate(made, people, generator), candidates, chance(10_000))
+    found = found_places(made, simulate(made, people, generator), candidates, alpha)
     less, exact, more = np.bincount(found[found < len(held)] // 60, minlength=3)
 
     assert less < 11 <= exact < 50 <= more
@@ -380,24 +414,3 @@ def test_a_plan_states_its_excess_over_the_least(
     excess = plan(question, trust=trust, devices=10**6, epsilon=Fraction(epsilon)).excess
 
     assert (None if excess is None else number_format.excess(excess)) == shown
-
-
-@pytest.mark.parametrize(
-    ("periods", "best"), [(12, None), (52, None), (85, None), (86, 1), (365, 1), (1024, 1)]
-)
-def test_a_plan_names_what_errs_least_for_all_periods(periods: int, best: int | None) -> None:
-    """One answer up to 85 periods, whatever epsilon is; then a trend of one change."""
-    question = QuestionShape(start=START, values=2, unit=Unit.DAY, periods=periods)
-    for epsilon in (Fraction(1), Fraction(4)):
-        found = plan(question, devices=10_000, epsilon=epsilon).over_time
-
-        assert [each.changes for each in found] == [None, 1, 3]
-        assert min(found, key=lambda each: each.half_width).changes == best
-
-
-@pytest.mark.parametrize("more", [{"values": 3}, {"arms": 2}, {"unit": Unit.EVENT}, {"periods": 1}])
-def test_only_a_yes_or_no_over_time_has_such_a_choice(more: dict[str, Any]) -> None:
-    shape: dict[str, Any] = {"values": 2, "unit": Unit.DAY, **more}
-    question = QuestionShape(start=START, **shape)
-
-    assert plan(question, devices=10_000, epsilon=Fraction(1)).over_time == ()

@@ -304,7 +304,7 @@ def test_running_totals_err_as_simulated_and_by_the_strategy_that_errs_least() -
     assert (few.periods, many.periods) == (12, 365)
     assert sqrt((drawn.cumsum(axis=1) ** 2).mean()) == pytest.approx(local.total, rel=0.03)
     assert [line.strategy for line in few.lines] == ["summed", "summed", "square root"]
-    assert [line.strategy for line in many.lines] == ["summed", "binary tree", "square root"]
+    assert [line.strategy for line in many.lines] == ["summed", "11-ary tree", "square root"]
     assert laplace.total == pytest.approx(laplace.share * 10_000 * sqrt(13 / 2))
     assert laplace.total < gaussian.total
     assert many.lines[2].total < many.lines[1].total < many.lines[0].total / 20

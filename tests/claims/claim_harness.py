@@ -24,11 +24,14 @@ THEMES = (
     "definitions",
     "sensitivity",
     "noise",
+    "randomness",
     "composition",
+    "attackers",
     "local_model",
     "shuffling",
     "continual_counting",
 )
+PAPERS = "## Papers\n"
 COMPARISON = ""  # the module of a claim about what the product does not offer
 
 Test = TypeVar("Test", bound=Callable[..., None])
@@ -91,9 +94,9 @@ def page_lines() -> Iterator[str]:
 
 
 def render_page() -> str:
-    """Return the page: its introduction as it is, and the tables as the tests declare them."""
-    introduction = PAGE.read_text(encoding="utf-8").partition("\n## ")[0]
-    return introduction + "\n" + "\n".join(page_lines()).rstrip() + "\n"
+    """Return the page: introduction and papers as written, the tables as the tests declare them."""
+    introduction, _, remainder = PAGE.read_text(encoding="utf-8").partition("\n## ")
+    return "\n".join([introduction, *page_lines(), PAPERS + remainder.partition(PAPERS)[2]])
 
 
 if __name__ == "__main__":  # as itself: the themes declare their claims to the imported module

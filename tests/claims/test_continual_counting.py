@@ -6,9 +6,11 @@ from collections.abc import Callable
 from math import log2, sqrt
 
 from veilcount_analysis.releases import DiscreteLaplaceNoise
+from veilcount_analysis.releases.prefix_sums import strategies, tree_name
 
-from .claim_harness import COMPARISON, claim
+from .claim_harness import claim
 
+TREE = "aggregator/analysis/veilcount_analysis/releases/prefix_sums.py"
 LAPLACE = "aggregator/analysis/veilcount_analysis/releases/discrete_laplace.py"
 Nodes = list[tuple[int, int]]
 
@@ -31,18 +33,28 @@ def singles(until: int) -> Nodes:
     return [(period, period + 1) for period in range(until)]
 
 
-@claim(COMPARISON, dyadic, singles)
+def offered(periods: int) -> tuple[set[tuple[int, int]], int]:
+    """Return the nodes of the product's binary tree, and in how many of them a period lies."""
+    tree = next(each for each in strategies(periods) if each.name == tree_name(2))
+    ends = [(int(row.argmax()), int(row.argmax() + row.sum())) for row in tree.rows]
+    return set(ends), tree.l1
+
+
+@claim(TREE, dyadic, singles)
 def test_a_total_needs_logarithmically_many_nodes(
     stated: Callable[[int], Nodes], *, holds: bool
 ) -> None:
     """Every total of d periods is a sum of at most log2(d) + 1 nodes of a binary tree, and a period
     lies in as many nodes at most [Dwork, Naor, Pitassi & Rothblum 2010].
 
-    Enumerated. Planted: the sum of the periods, whose number is d.
+    Enumerated, of the nodes that a running total adds noise to. Planted: the sum of the periods,
+    whose number is d.
     """
     most = 200
     sets = {until: stated(until) for until in range(1, most + 1)}
     used = {node for nodes in sets.values() for node in nodes}
+    assert offered(most)[0] >= used
+    assert offered(most)[1] <= levels(most)
     for until, nodes in sets.items():
         assert [p for start, end in nodes for p in range(start, end)] == list(range(until))
 
@@ -81,5 +93,6 @@ def test_the_error_of_a_tree_grows_as_a_power_of_a_logarithm(stated: Error, *, h
 @claim(LAPLACE, 3650, 52, 365)
 def test_a_tree_pays_for_itself_after_years(stated: int, *, holds: bool) -> None:
     """The logarithmic factor has a price: at epsilon 1 summed releases have the smaller error over
-    a year, and the tree over ten [Chan, Shi & Song 2011]."""
+    a year, and the classical tree, whose totals are plain sums of nodes, over ten [Chan, Shi & Song
+    2011]."""
     assert (tree(stated, 1.0) < summed(stated, 1.0)) == holds

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import partial
-from itertools import chain, combinations, product
+from itertools import chain, combinations, pairwise, product
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ from veilcount_shared.mechanisms import (
     TrendMechanism,
 )
 from veilcount_shared.mechanisms.square_wave import find_bucket
+from veilcount_shared.models.central import LEAST_DELTA
 from veilcount_shared.randomness import RandomSource
 
 from ..aggregator.releases.release_fixtures import (
@@ -51,6 +52,7 @@ MECHANISMS = "shared/veilcount_shared/mechanisms/interface.py"
 TREE = "shared/veilcount_shared/mechanisms/range_tree.py"
 EPSILON = "shared/veilcount_shared/epsilon.py"
 COMPOSITION = "shared/veilcount_shared/composition.py"
+DELTA = "shared/veilcount_shared/models/central.py"
 GUESSING = "shared/veilcount_shared/guessing.py"
 
 FEW = SubsetSelection.for_epsilon(ONE, 4, 2)
@@ -166,7 +168,7 @@ def test_post_processing_costs_nothing(
 @claim(COMPOSITION, ONE, Fraction(9, 10), Fraction(11, 10))
 def test_delta_at_epsilon_zero_is_total_variation(stated: Fraction, *, holds: bool) -> None:
     """The delta that is left at epsilon 0 is the distance in total variation, and the best guess
-    between two inputs is right with probability (1 + delta) / 2 [Wasserman & Zhou 2010]."""
+    between two inputs is right with probability (1 + delta) / 2 [Kairouz, Oh & Viswanath 2015]."""
     one, two = (sent(BIT, x) for x in (0, 1))
     event = max(sum(one[m] - two[m] for m in event) for event in events(list(one)))
     delta = sum((max(one[m] - two[m], ZERO) for m in one), ZERO)
@@ -187,6 +189,56 @@ def test_a_group_of_k_is_promised_k_epsilon(
 
         assert (exp_lower(stated(ONE, k) - Fraction(1, 1000)) < together) or not holds
         assert (together <= exp_lower(stated(ONE, k))) == holds
+
+
+def leaking(start: list[Fraction], e: Fraction, delta: Fraction) -> list[Fraction]:
+    """Return the farthest distribution at (epsilon, delta): a leak, what grows, and the others."""
+    leak, grown = e * start[0] + delta, e * start[1]
+    return [leak, grown, 1 - leak - grown]
+
+
+def hockey_stick(one: list[Fraction], other: list[Fraction], e: Fraction) -> Fraction:
+    """Return the delta that one distribution needs against another at e^epsilon."""
+    return sum((max(p - e * q, ZERO) for p, q in zip(one, other, strict=True)), ZERO)
+
+
+@claim(COMPOSITION, lambda e, k: (e**k - 1) / (e - 1), lambda _, k: Fraction(k))
+def test_a_group_multiplies_delta_by_more_than_its_size(
+    stated: Callable[[Fraction, int], Fraction], *, holds: bool
+) -> None:
+    """What k changes do together, each at (epsilon, delta), needs at k epsilon the delta times
+    (e^(k epsilon) - 1) / (e^epsilon - 1), and a chain reaches it [Vadhan 2017, lemma 2.2].
+
+    Planted: k times delta.
+    """
+    e, delta = exp_lower(Fraction(1, 2)), Fraction(1, 100)
+    reached = [[ZERO, Fraction(1, 10), Fraction(9, 10)]]
+    for _ in range(3):
+        reached.append(leaking(reached[-1], e, delta))
+    for one, two in pairwise(reached):
+        assert max(hockey_stick(one, two, e), hockey_stick(two, one, e)) == delta
+    for k in (2, 3):
+        assert abs(exp_lower(group_privacy(Fraction(1, 2), k)) - e**k) < Fraction(1, 10**15)
+        assert (hockey_stick(reached[k], reached[0], e**k) == delta * stated(e, k)) == holds
+
+
+@claim(DELTA, 2, 1)
+def test_a_delta_of_one_in_n_publishes_somebody(stated: int, *, holds: bool) -> None:
+    """To publish each of n records with probability delta is (0, delta)-DP: at 1 / n somebody is
+    published with 63 %, so delta is chosen near 1 / n^2, where nobody is but once in n
+    [Kasiviswanathan & Smith 2014].
+
+    The least delta of a definition is that of a million people. Planted: 1 / n.
+    """
+    n = 1000
+    delta = Fraction(1, n**stated)
+    one, two = ([delta * here, delta * (1 - here), 1 - delta] for here in (1, 0))
+    published = 1 - (1 - delta) ** n
+
+    assert hockey_stick(one, two, ONE) == delta
+    assert Fraction(1, 10**12) == LEAST_DELTA
+    assert round(1 - (1 - Fraction(1, n)) ** n, 2) == Fraction(63, 100)
+    assert (published <= Fraction(1, n)) == holds
 
 
 def joint(*distributions: dict[Any, Fraction]) -> dict[Any, Fraction]:

@@ -10,6 +10,7 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.optimize import linprog
 
 from veilcount_analysis.releases import DiscreteLaplaceNoise
 from veilcount_analysis.releases.opendp_noise import (
@@ -43,7 +44,7 @@ def test_a_scale_in_floats_is_rounded_up(
     stated: Callable[[int, Fraction], float], *, holds: bool
 ) -> None:
     """Laplace noise of scale sensitivity / epsilon keeps epsilon, if the quotient is rounded
-    upward where it is no float [Mironov 2012].
+    upward where it is no float [Casacuberta, Shoemate, Vadhan & Wagaman 2022].
 
     OpenDP's own account of what a scale delivers, exact as a fraction of the float it returns.
     """
@@ -123,6 +124,64 @@ def test_the_variance_approaches_two_squared_scales(stated: float, *, holds: boo
     assert ratios == sorted(ratios)
     assert ratios[1] == pytest.approx(enumerated)
     assert (0 < stated - ratios[-1] < 1e-3) == holds
+
+
+def least_error(epsilon: float, n: int) -> float:
+    """Return the least mean error of a count of 0 to n, where it is largest, that keeps epsilon.
+
+    Over all mechanisms, by linear programming: a chance for each count and outcome, and the error.
+    A whole number within 0..n loses nothing against another outcome, since errors are convex.
+    """
+    size = n + 1
+    chances = np.arange(size**2).reshape(size, size)
+    totals = np.zeros((size, size**2 + 1))
+    errors = np.full((size, size**2 + 1), -1.0) * (np.arange(size**2 + 1) == size**2)
+    for count in range(size):
+        totals[count, chances[count]] = 1
+        errors[count, chances[count]] = abs(np.arange(size) - count)
+    private = []
+    for one, other in ((chances[:-1], chances[1:]), (chances[1:], chances[:-1])):
+        rows = np.zeros((n * size, size**2 + 1))
+        rows[np.arange(n * size), one.ravel()] = 1
+        rows[np.arange(n * size), other.ravel()] = -exp(epsilon)
+        private.append(rows)
+    bounds = np.vstack([*private, errors])
+    goal = np.arange(size**2 + 1) == size**2
+    solution = linprog(goal, bounds, np.zeros(len(bounds)), totals, np.ones(size))
+    assert solution.fun is not None
+    return float(solution.fun)
+
+
+@claim(LAPLACE, lambda d, e: d / (exp(d * e) + 1), lambda d, e: d / (exp(d * e) - 1))
+def test_no_count_is_more_accurate_than_epsilon_allows(
+    stated: Callable[[int, float], float], *, holds: bool
+) -> None:
+    """Whatever keeps epsilon misses some count of 0 to n by d / (e^(d epsilon) + 1) on average, for
+    every d up to n: so by some 0.28 / epsilon where n is larger [Hardt & Talwar 2010].
+
+    The best of all mechanisms, which the product's noise is no better than.
+    """
+    found = []
+    for epsilon, n in ((0.02, 10), (0.1, 10), (0.5, 10), (1.0, 6)):
+        least = least_error(epsilon, n)
+        assert least <= DiscreteLaplaceNoise(1 / epsilon).deviation
+        found.append(max(stated(d, epsilon) for d in range(1, n + 1)) <= least + 1e-7)
+
+    assert all(found) == holds
+
+
+@claim(LAPLACE, 1, 4)
+def test_a_count_within_a_quarter_of_n_needs_epsilon_of_one_in_n(
+    stated: int, *, holds: bool
+) -> None:
+    """To know a count of n people within n / 4 on average takes more than epsilon = 1 / n: of few
+    people there is no accurate figure at a small epsilon [Hardt & Talwar 2010].
+
+    Planted: more than 4 / n.
+    """
+    found = [least_error(stated / n, n) > n / 4 for n in (4, 8, 12)]
+
+    assert all(found) == holds
 
 
 def gaussian_delta(sigma: float, epsilon: float) -> float:

@@ -46,7 +46,7 @@ def test_the_form_is_json_that_every_parser_reads_alike(vector: dict[str, Any]) 
 
 
 def test_all_forms_have_the_same_keys_and_a_kind_adds_its_own() -> None:
-    """So a new kind changes no other's text; whom to ask, and what is replaced, may change."""
+    """So a new kind changes no other's text; whom to ask, what is replaced, and margins may."""
     forms = [json.loads(canonical(vector)) for vector in VECTORS]
     common = set.intersection(*(set(form) for form in forms))
     own = {
@@ -54,7 +54,7 @@ def test_all_forms_have_the_same_keys_and_a_kind_adds_its_own() -> None:
     }
 
     assert len(common) == 28
-    assert not {"owner", "replaces"} & common
+    assert not {"owner", "replaces", "margins"} & common
     assert {kind: keys for kind, keys in own.items() if keys} == {
         ("choice", None): ["labels"],
         ("cross", None): ["labels"],

@@ -25,6 +25,7 @@ from veilcount_shared.collection import (
 from veilcount_shared.domain import Boolean, Choice, Cross, Number
 from veilcount_shared.errors import DefinitionError
 from veilcount_shared.periods import Unit
+from veilcount_shared.population_margins import PopulationMargins
 
 from .definition_harness import parse_definition
 
@@ -68,6 +69,7 @@ twin = "usage_central"
 owner = "Ada"
 purpose = "to decide"
 replaces = "use"
+margins = {{major = [30.5, 69], source = "Census", as_of = 2026-01-01}}
 [usage_central]
 {PAIRED}
 model = "central"
@@ -119,6 +121,9 @@ def test_every_key_is_read_into_its_field() -> None:
         owner="Ada",
         purpose="to decide",
         replaces="use",
+        margins=PopulationMargins(
+            (("major", (Fraction(61, 2), Fraction(69))),), "Census", date(2026, 1, 1)
+        ),
     )
     central = Collection(
         **paired,

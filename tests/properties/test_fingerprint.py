@@ -31,6 +31,7 @@ SHUFFLED = (
     + "\n"
 )
 TOKENS = FULL.replace('"collection"', '"token"') + f'tokens = "{"a" * 64}"\n'
+RAKED = FULL + 'margins = {arm = [40, 60], source = "Microcensus", as_of = 2026-01-01}\n'
 LABELLED = definition_file('values = ["a", "b"]\nlabels = {de = ["eins", "zwei"]}') + "\n"
 OPEN = definition_file('values = "open"\ndiscover = false') + "\n"
 
@@ -102,6 +103,8 @@ SAME = [
     (SHUFFLED, "batch", "{epsilon = 0.5, delta = 1e-6, covers = 200, allow_large_epsilon = false}"),
     (FULL, "owner", '"Bob"'),
     (FULL, "replaces", '"older"'),
+    (RAKED, "margins", '{arm = [0.3, 0.7], source = "Census", as_of = 2025-12-31}'),
+    (RAKED, "margins", None),
     (FULL, "epsilon", "10e-1"),
     (FULL, "takes", None),
     (RUNNING.replace('"week"', '"day"'), "held", None),

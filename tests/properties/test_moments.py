@@ -14,7 +14,7 @@ from veilcount_shared.domain import GRID, Features, Number
 from veilcount_shared.epsilon import exp_lower
 from veilcount_shared.errors import DefinitionError
 from veilcount_shared.mechanisms import MeanMechanism, Moments
-from veilcount_shared.mechanisms.moments import product_point
+from veilcount_shared.mechanisms.moments import product_point, square_point
 from veilcount_shared.randomness import RandomSource
 
 from ..enumeration import enumerate_distribution, max_likelihood_ratio
@@ -54,12 +54,51 @@ def test_every_moment_is_unbiased(x: int) -> None:
 
     expected = [one, two, one * one, one * two, two * two]
     for place, moment in enumerate(expected):
-        decoded = (2 * each - 1 for each in mechanism.mean.decoded)
+        decoded = list(mechanism.mean.decoded)
+        if place not in {2, 4}:  # squares are reported on [0, 1]
+            decoded = [2 * each - 1 for each in decoded]
         mean = sum(
             5 * found[place * mechanism.levels + level] * value
             for level, value in enumerate(decoded)
         )
         assert abs(mean - moment) <= Fraction(1, GRID)
+
+
+@pytest.mark.parametrize("epsilon", [ONE, Fraction(4)])
+def test_a_square_is_reported_exactly_and_with_the_noise_of_half_the_range(
+    epsilon: Fraction,
+) -> None:
+    """At 33 points of the grid: E[decoded] = x^2, and a quarter of the variance of [-1, 1].
+
+    Planted: the square as a product of [-1, 1], which has up to four times that variance.
+    """
+    mechanism = Moments.for_epsilon(epsilon, 2)
+    mean, square = mechanism.mean, mechanism.moments.index((0, 0))
+    most = max(variance(mean, point, range=2) for point in POINTS) / 4 * Fraction(105, 100)
+    for point in POINTS:
+        number = Fraction(2 * point, GRID) - 1
+        reported = mechanism.point(point * SIZE, square)
+
+        assert reported == square_point(point) == number**2 * GRID
+        assert abs(expectation(mean, reported) - number**2) < Fraction(1, 10**17)
+        assert variance(mean, reported, range=1) <= most
+        assert variance(mean, product_point(point, point), range=2) > 2 * most
+
+
+POINTS = [place * GRID // 32 for place in range(33)]
+
+
+def expectation(mean: MeanMechanism, point: int) -> Fraction:
+    """The expectation of what a report of a point decodes to, in [0, 1]."""
+    chances = enumerate_distribution(partial(mean.randomize, point))
+    return sum((chances[level] * value for level, value in enumerate(mean.decoded)), Fraction(0))
+
+
+def variance(mean: MeanMechanism, point: int, *, range: int) -> Fraction:  # noqa: A002 - its width
+    """The variance, where the grid stands for a range of this width."""
+    chances = enumerate_distribution(partial(mean.randomize, point))
+    squares = (chances[level] * value**2 for level, value in enumerate(mean.decoded))
+    return range**2 * (sum(squares, Fraction(0)) - expectation(mean, point) ** 2)
 
 
 def test_one_more_in_the_threshold_is_caught() -> None:
@@ -103,6 +142,16 @@ def test_a_moment_that_depends_on_the_numbers_is_caught() -> None:
 )
 def test_a_product_of_points_is_the_point_of_the_product(one: int, two: int, product: int) -> None:
     assert product_point(one, two) == product_point(two, one) == product
+
+
+@pytest.mark.parametrize(
+    ("number", "square"),
+    [(0, GRID), (GRID, GRID), (GRID // 2, 0), (GRID // 4, GRID // 4), (GRID // 2 + 1, 0)],
+)
+def test_a_square_of_a_point_is_the_point_of_the_square_in_half_the_range(
+    number: int, square: int
+) -> None:
+    assert square_point(number) == square
 
 
 # -- values ----------------------------------------------------------------------------------------

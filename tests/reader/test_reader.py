@@ -248,6 +248,8 @@ def test_sides_are_compared(reader: Reader) -> None:
     compared = reader.compare("theme", "arm:A", "arm:B", looks="every")
 
     assert "differ" in compared.sentence
+    assert compared.overall == ""  # at one look alone
+    assert "all 3 values at once" in reader.compare("theme", "arm:A", "arm:B").overall
     assert compared.difference.shape == compared.low.shape == compared.high.shape == (3,)
     assert (compared.holm <= 1).all()
     assert list(compared.to_pandas()["a"]) == ["arm:A"] * 3

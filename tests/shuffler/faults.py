@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import random
 import threading
 from collections.abc import Callable, Iterator, Sequence
 
@@ -70,7 +71,7 @@ class Schedule:
         self._of_thread: dict[int, int] = {}
         self.failures: list[BaseException] = []
 
-    def run(self, tasks: Sequence[Callable[[], None]]) -> None:
+    def run(self, tasks: Sequence[Callable[[], object]]) -> None:
         """Run the tasks to their ends."""
         self._live = set(range(len(tasks)))
         threads = [
@@ -95,7 +96,7 @@ class Schedule:
             self._choose(number)
             self._turn.wait_for(lambda: self._current == number)
 
-    def _task(self, number: int, task: Callable[[], None]) -> None:
+    def _task(self, number: int, task: Callable[[], object]) -> None:
         self._of_thread[threading.get_ident()] = number
         with self._turn:
             self._turn.wait_for(lambda: self._current == number)
@@ -122,19 +123,16 @@ class Schedule:
         self._turn.notify_all()
 
 
-#: steps at which nothing happens that another process could see: no switch there differs
-UNSEEN = frozenset({"write", "sync folder", "rename", "create", "make folder", "record sent"})
-
-
 class ScheduledDisk(Disk):
-    """Switches at every step; whoever waits for a lock lets others run."""
+    """Switches at every step that another task sees; whoever waits for a lock lets others run."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_seen: Callable[[str], bool]) -> None:
         self.schedule = Schedule(())
+        self._is_seen = is_seen
 
     def step(self, what: str) -> None:
         """Let another task run."""
-        if what not in UNSEEN:
+        if self._is_seen(what):
             self.schedule.pause()
 
     def take(self, descriptor: int, kind: int) -> None:
@@ -149,19 +147,40 @@ class ScheduledDisk(Disk):
                 return
 
 
-def schedules(most_switches: int, run: Callable[[Sequence[int]], Schedule]) -> Iterator[Schedule]:
+Run = Callable[[Sequence[int]], Schedule]
+
+
+def schedules(most_switches: int, run: Run) -> Iterator[Schedule]:
     """Yield every schedule in which running tasks are switched away from at most so often."""
     waiting: list[list[int]] = [[]]
     while waiting:
         prefix = waiting.pop()
         schedule = run(prefix)
         yield schedule
-        for place in range(len(prefix), len(schedule.taken)):
-            head = schedule.taken[:place]
-            switches = sum(
-                choice > 0 and options > 0
-                for choice, options in zip(head, schedule.options, strict=False)
-            )
-            options = schedule.options[place]
-            if options < 0 or switches < most_switches:  # a task that ended or waits is no switch
-                waiting += [[*head, choice] for choice in range(1, abs(options))]
+        waiting += _branches(schedule, len(prefix), most_switches)
+
+
+def sampled_schedules(switches: int, run: Run, number: int, seed: int) -> Iterator[Schedule]:
+    """Yield so many schedules with up to so many switches, each at a place drawn after the last."""
+    randomness = random.Random(seed)
+    for _ in range(number):
+        prefix: list[int] = []
+        for switch in range(switches):
+            branches = _branches(run(prefix), len(prefix), switch + 1)
+            prefix = randomness.choice(branches) if branches else prefix
+        yield run(prefix)
+
+
+def _branches(schedule: Schedule, start: int, most_switches: int) -> list[list[int]]:
+    """Return the beginnings that differ from a schedule's in one more choice, from a place on."""
+    branches: list[list[int]] = []
+    for place in range(start, len(schedule.taken)):
+        head = schedule.taken[:place]
+        switches = sum(
+            choice > 0 and options > 0
+            for choice, options in zip(head, schedule.options, strict=False)
+        )
+        options = schedule.options[place]
+        if options < 0 or switches < most_switches:  # a task that ended or waits is no switch
+            branches += [[*head, choice] for choice in range(1, abs(options))]
+    return branches

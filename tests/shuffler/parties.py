@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
+import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
@@ -49,6 +50,14 @@ until = 2027-02-01
 PRIVATE = X25519PrivateKey.from_private_bytes(bytes(range(32)))
 KEY = KeyConfig(1, PRIVATE.public_key().public_bytes_raw(), (AES_128_GCM,))
 RELAY_KEYS = [RelayKey(START, KEY.encode(), KEY)]
+PART = 50
+
+
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have parts of 50 reports, so that a batch of 140 has three."""
+    monkeypatch.setattr("veilcount_shared.shuffling.part.PART_REPORTS", PART)
+    for module in ("delivery", "shuffling_pass"):
+        monkeypatch.setattr(f"veilcount_shuffler.{module}.PART_REPORTS", PART)
 
 
 def collection(least: int = 100, covers: int = 142) -> Collection:

@@ -1,4 +1,4 @@
-"""The process ends at every write, one by one; and every interleaving of two workers and a round.
+"""The process ends at every write, one by one.
 
 Nothing acknowledged is lost, nothing counts twice, nothing below the least leaves.
 """
@@ -6,38 +6,26 @@ Nothing acknowledged is lost, nothing counts twice, nothing below the least leav
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from veilcount_shared.shuffling.batch_record import BatchState
 from veilcount_shared.shuffling.envelope import Envelope
-from veilcount_shuffler.crowd_states import CrowdState
-from veilcount_shuffler.hand_over import HandOverEvent
-from veilcount_shuffler.holding import EnvelopeAnswer, Holding
+from veilcount_shuffler.holding import EnvelopeAnswer
 from veilcount_shuffler.served_crowds import ServedCrowd, crowds_of
 
-from .faults import Crash, CrashingDisk, FullDisk, Schedule, ScheduledDisk, schedules
-from .parties import CheckingAggregator, HandClock, ShufflerStore, messages
+from .faults import Crash, CrashingDisk, FullDisk
+from .parties import CheckingAggregator, HandClock, ShufflerStore, messages, small_parts
 
 COVERS = 8
-PART = 50
 
 
 @pytest.fixture(autouse=True)
 def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a batch of 140 has three."""
     small_parts(monkeypatch)
-
-
-def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have parts of 50 reports."""
-    monkeypatch.setattr("veilcount_shared.shuffling.part.PART_REPORTS", PART)
-    for module in ("delivery", "shuffling_pass"):
-        monkeypatch.setattr(f"veilcount_shuffler.{module}.PART_REPORTS", PART)
 
 
 class Scenario:
@@ -181,97 +169,6 @@ def test_covers_that_are_drawn_again_after_a_crash_are_noticed(
 
 def _crash(*_: object) -> None:
     raise Crash
-
-
-# -- interleavings ---------------------------------------------------------------------------------
-
-
-class StaleHolding(Holding):
-    """The planted fault: the state of a crowd is read before the lock, not under it."""
-
-    def _hold(self, crowd: ServedCrowd, sealed: Sequence[bytes]) -> EnvelopeAnswer:
-        if self._store.states.state(crowd.crowd_id) is not CrowdState.OPEN:
-            return EnvelopeAnswer.OVER
-        folder = self._store.folder(crowd.crowd_id)
-        with folder.lock(exclusive=False):
-            self._file(crowd, folder).append(sealed)
-        return EnvelopeAnswer.HELD
-
-
-def interleaved(
-    prepared: Path, folder: Path, large: list[Envelope], kind: type[Holding], choices: Sequence[int]
-) -> tuple[Schedule, bool]:
-    """Run two workers and a round by a schedule; return whether nothing acknowledged is lost."""
-    shutil.copytree(prepared, folder)
-    disk = ScheduledDisk()
-    clock = HandClock()
-    store = ShufflerStore(folder, clock, disk, covers=COVERS)
-    workers, hand_over = [store.worker(kind), store.worker(kind)], store.hand_over()
-    acknowledged: set[bytes] = set()
-    events: list[HandOverEvent] = []
-    early, late = HandClock(clock.now), HandClock(store.crowd.leaves + timedelta(minutes=1))
-
-    def hold(worker: Holding, envelopes: list[Envelope]) -> None:
-        for envelope in envelopes:
-            if worker.hold([envelope]) == [EnvelopeAnswer.HELD]:
-                acknowledged.add(envelope.sealed)
-
-    for worker in workers:  # their clock is behind: the lock alone keeps them out
-        object.__setattr__(worker._store, "clock", early)
-    object.__setattr__(hand_over.store, "clock", late)
-    clock.now = late.now
-    schedule = disk.schedule = Schedule(choices)
-    schedule.run(
-        [
-            partial(hold, workers[0], large[110:112]),
-            partial(hold, workers[1], large[111:113]),
-            lambda: events.extend(hand_over.round()),
-        ]
-    )
-    store.close()
-    assert not schedule.failures, schedule.failures
-    batch = store.aggregator.sealed(store.crowd.crowd_id)
-    shutil.rmtree(folder)
-    return schedule, acknowledged <= set(batch) and len(batch) == len(set(batch))
-
-
-@pytest.fixture
-def prepared(tmp_path: Path, large: list[Envelope]) -> Path:
-    """A store whose crowd has reports already."""
-    store = ShufflerStore(tmp_path / "prepared", HandClock(), covers=COVERS)
-    store.worker().hold(large[:110])
-    store.close()
-    return tmp_path / "prepared"
-
-
-def outcomes(
-    prepared: Path, large: list[Envelope], kind: type[Holding], most_switches: int
-) -> list[bool]:
-    """Return whether each interleaving lost nothing."""
-    results: list[bool] = []
-
-    def run(choices: Sequence[int]) -> Schedule:
-        folder = prepared.with_name("interleaved")
-        schedule, is_right = interleaved(prepared, folder, large, kind, choices)
-        results.append(is_right)
-        return schedule
-
-    for _ in schedules(most_switches, run):
-        pass
-    return results
-
-
-def test_every_interleaving_loses_nothing(prepared: Path, large: list[Envelope]) -> None:
-    results = outcomes(prepared, large, Holding, 1)
-
-    assert len(results) > 100
-    assert all(results)
-
-
-def test_a_state_that_is_read_outside_the_lock_loses_reports(
-    prepared: Path, large: list[Envelope]
-) -> None:
-    assert not all(outcomes(prepared, large, StaleHolding, 1))
 
 
 # -- the disk --------------------------------------------------------------------------------------

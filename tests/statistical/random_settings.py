@@ -14,8 +14,8 @@ from veilcount_analysis.estimation.mean import DecodedMean
 from veilcount_analysis.estimation.range_queries import TreeReports
 from veilcount_analysis.estimation.response_distribution import ResponseDistribution
 from veilcount_analysis.estimation.square_wave_em import get_wave
-from veilcount_analysis.estimation.weighted_estimator import WeightedEstimator
-from veilcount_analysis.mechanisms.range_tree import tree_weights
+from veilcount_analysis.estimation.weighted_estimator import WeightedMean
+from veilcount_analysis.mechanisms.range_tree import tree_reading
 from veilcount_analysis.releases.discrete_laplace import DiscreteLaplaceNoise
 from veilcount_analysis.releases.opendp_noise import calibrated_scale
 from veilcount_analysis.simulation import Population, simulate
@@ -306,7 +306,7 @@ def mean_of_distribution(rng: Generator, rounds: int, width: float) -> Setting:
     wave, survey = get_wave(mechanism), Survey(collection, held, target, MIDDLES @ held / n)
 
     def look(counters: Ints) -> Ends:
-        decoded = WeightedEstimator.mean(UNIT, counters, wave.decoded, wave.squares)
+        decoded = WeightedMean.from_counters(UNIT, counters, wave.numbers)
         return decoded.interval(1 - LEVEL, target)
 
     return survey.setting("mean of a distribution", look, rng, rounds, width)
@@ -327,7 +327,11 @@ def ranges_of(rng: Generator, rounds: int, width: float) -> Setting:
     parts, survey = figures[figure], Survey(collection, held, target, figures[figure] @ held / n)
 
     def look(counters: Ints) -> Ends:
-        reports = TreeReports(tree_weights(mechanism), UNIT, counters, LEVEL, target)
+        reading = tree_reading(mechanism)
+        if figure == "mean":
+            mean = WeightedMean.from_counters(UNIT, counters, reading.numbers)
+            return mean.interval(1 - LEVEL, target)
+        reports = TreeReports(reading.weights, UNIT, counters, LEVEL, target)
         shown = reports.read(parts, len(parts))
         return shown.low, shown.high
 

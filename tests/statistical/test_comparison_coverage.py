@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 from functools import cache, partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -59,10 +60,16 @@ def collection(domain: str, epsilon: str, k: int = 2, unit: str = "month") -> Co
     return parse_collections(text, lambda _: [f"value {place}" for place in range(k)])["c"]
 
 
+#: where no cells are read: these definitions state no margins
+NOWHERE: Any = None
+
+
 def side(made: Collection, period: int, counters: Counts, common: EstimateQuery) -> SideData:
     series = Series(made)
     covered = time_range(series, range(period, period + 1), TODAY)
-    return SideData(Side((f"period {period}",)), common, series, covered, (0,), Tally(counters))
+    return SideData(
+        Side((f"period {period}",)), common, series, covered, (0,), Tally(counters), NOWHERE
+    )
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ from veilcount_analysis.mechanisms.handler import (
     tally,
 )
 from veilcount_analysis.mechanisms.moments import moments_handler
-from veilcount_analysis.mechanisms.range_tree import tree_weights
+from veilcount_analysis.mechanisms.range_tree import tree_reading
 from veilcount_analysis.simulation import Population, simulate
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import Collection
@@ -122,7 +122,7 @@ def upper_quarter(
     (handler, domain), tree = number_handler(collection), collection.mechanism
     assert isinstance(tree, RangeTree)
     among = handler.cover_reports(covers)
-    share = TreeReports(tree_weights(tree), domain, counters, LEVEL, target, among)
+    share = TreeReports(tree_reading(tree).weights, domain, counters, LEVEL, target, among)
     quarter = share.between(0.75, 1)
     return quarter.low, quarter.high
 

@@ -15,12 +15,13 @@ import pytest
 from numpy.typing import NDArray
 
 from veilcount_analysis.estimation.estimator import IntervalTarget
-from veilcount_analysis.estimation.trend import TrendEstimator
+from veilcount_analysis.estimation.trend import TrendCounts
 from veilcount_analysis.mechanisms.trend import TrendHandler
 from veilcount_shared.mechanisms import TrendMechanism
 
 PEOPLE, PERIODS, CAMPAIGNS = 2_000, 12, 600
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 
 def changing_values(generator: np.random.Generator, changes: int) -> Ints:
@@ -33,16 +34,17 @@ def changing_values(generator: np.random.Generator, changes: int) -> Ints:
     return values
 
 
-def collect(trend: TrendMechanism, values: Ints, generator: np.random.Generator) -> dict[int, Ints]:
+def collect(trend: TrendMechanism, values: Ints, generator: np.random.Generator) -> Ints:
     """The counters of each period of one campaign, drawn apart from the device's code."""
+    periods = values.shape[1]
     drawn = generator.integers(0, trend.levels, len(values))
-    found = {period: np.zeros(trend.counters, np.int64) for period in range(PERIODS)}
+    counters = np.zeros((periods, trend.counters), np.int64)
     for level in range(trend.levels):
         counts = level_counts(trend, values[drawn == level], level, generator)
         for interval, (rises, reports) in enumerate(counts):
             last = ((interval + 1) << level) - 1
-            found[last][2 * level :][:2] = reports - rises, rises
-    return found
+            counters[last, 2 * level :][:2] = reports - rises, rises
+    return counters
 
 
 def level_counts(
@@ -69,15 +71,15 @@ def quality(drawn: TrendMechanism, read: TrendMechanism) -> tuple[float, float]:
     handler, covered, off = TrendHandler(read), [], []
     for _ in range(CAMPAIGNS):
         values = changing_values(generator, drawn.changes)
-        counters = collect(drawn, values, generator)
+        counts = handler.counts(collect(drawn, values, generator))
         truth = values.mean(axis=0)
         for period in range(PERIODS):
-            found = handler.evidence(period, counters.__getitem__)
-            assert found is not None
-            low, high = found.interval(0.05, IntervalTarget.POPULATION)
+            shares = counts.after(period + 1)
+            assert shares is not None
+            low, high = shares.interval(0.05, IntervalTarget.POPULATION)
             covered.append(low[1] <= truth[period] <= high[1])
-            off.append(float(found.points[1]) - truth[period])
-    stated = sum(float(drawn.variance(period)) for period in range(1, PERIODS + 1)) / PERIODS
+            off.append(float(shares.points[1]) - truth[period])
+    stated = TrendHandler(drawn).noise_variance()
     return float(np.mean(covered)), float(np.mean(np.square(off)) * PEOPLE / stated)
 
 
@@ -100,44 +102,109 @@ def test_a_wrong_gap_is_seen() -> None:
     assert not 0.9 <= ratio <= 1.1
 
 
+def slow_change(generator: np.random.Generator, people: int, periods: int) -> Ints:
+    """A state that becomes true at a uniform time, of a third of the people never."""
+    times = generator.integers(0, periods * 3 // 2, people)
+    changed: Ints = (np.arange(periods) >= times[:, np.newaxis]).astype(np.int64)
+    return changed
+
+
+def covering_shares(trend: TrendMechanism, counts: TrendCounts) -> Floats:
+    """Planted: the sum of the intervals that make up the periods, one of a level at most."""
+    starts = np.cumsum([0, *(trend.periods >> level for level in range(trend.levels))])
+    changes = (2 * counts.rises / counts.reports - 1) / counts.gap
+    shares = np.zeros(trend.periods)
+    for period in range(1, trend.periods + 1):
+        for level in range(trend.levels):
+            if period >> level & 1:
+                interval = (period >> level) - 1 if level else period - 1
+                shares[period - 1] += changes[starts[level] + interval]
+    return shares
+
+
+def test_least_squares_err_less_than_the_covering_intervals_and_their_intervals_cover() -> None:
+    """500 campaigns of 24 periods and 3,000 people.
+
+    The ratio of the errors is .628 in expectation with a standard deviation of .0083 over 500
+    campaigns: .68 is exceeded with a probability below 1e-9. The coverage is .955, with .0034 over
+    the campaigns: .935 is missed with one below 1e-8. Covering intervals have the ratio 1.
+    """
+    generator = np.random.default_rng(81)
+    trend = TrendMechanism.for_epsilon(Fraction(1), 24, 1)
+    handler, errors, planted, covered = TrendHandler(trend), [], [], []
+    for _ in range(500):
+        values = slow_change(generator, 3_000, 24)
+        counts = handler.counts(collect(trend, values, generator))
+        truth = values.mean(axis=0)
+        planted.append(covering_shares(trend, counts) - truth)
+        for period in range(24):
+            shares = counts.after(period + 1)
+            assert shares is not None
+            low, high = shares.interval(0.05, IntervalTarget.POPULATION)
+            errors.append(shares.points[1] - truth[period])
+            covered.append(low[1] <= truth[period] <= high[1])
+
+    assert np.sqrt(np.mean(np.square(errors)) / np.mean(np.square(planted))) <= 0.68
+    assert np.mean(covered) >= 0.935
+
+
+def test_the_planned_variance_is_that_of_least_squares() -> None:
+    """n Var of 24 periods at epsilon 1: 21.1 (of covering intervals 52.7); as first computed."""
+    trend = TrendMechanism.for_epsilon(Fraction(1), 24, 1)
+
+    assert round(TrendHandler(trend).noise_variance(), 1) == 21.1
+
+
+@pytest.mark.parametrize(
+    ("periods", "changes", "expected"),
+    [(12, 1, 16), (12, 3, 64), (52, 1, 29), (52, 3, 115), (365, 1, 52), (365, 3, 210)],
+)
+def test_mean_variance_over_a_campaign(periods: int, changes: int, expected: int) -> None:
+    """n Var at epsilon 1, averaged over the times."""
+    trend = TrendMechanism.for_epsilon(Fraction(1), periods, changes)
+
+    assert round(TrendHandler(trend).noise_variance()) == expected
+
+
+@pytest.mark.parametrize(("changes", "last"), [(1, 15), (3, 127), (5, 287)])
+def test_one_answer_in_d_periods_errs_less_up_to_this_many(changes: int, last: int) -> None:
+    """n Var of `answers = 1` is d / (2P - 1)^2 / 4, a sample of a share of one half included.
+
+    Both variances have the same factor 1 / (2P - 1)^2, so epsilon does not matter.
+    """
+    for periods, better in ((last, True), (last + 1, False)):
+        trend = TrendMechanism.for_epsilon(Fraction(1), periods, changes)
+        mean = TrendHandler(trend).noise_variance()
+
+        assert (periods / float(2 * trend.P - 1) ** 2 / 4 <= mean) is better
+
+
 def test_small_counts_have_wider_intervals_that_cover_as_well() -> None:
     """Forty people, whose counts are too small for the normal."""
     trend, generator = TrendMechanism.for_epsilon(Fraction(2), PERIODS, 1), np.random.default_rng(1)
     handler, covered = TrendHandler(trend), []
     for _ in range(CAMPAIGNS):
         values = changing_values(generator, 1)[:40]
-        counters = collect(trend, values, generator)
-        found = handler.evidence(PERIODS - 1, counters.__getitem__)
-        if found is not None:
-            low, high = found.interval(0.05, IntervalTarget.POPULATION)
+        shares = handler.counts(collect(trend, values, generator)).after(PERIODS)
+        if shares is not None:
+            low, high = shares.interval(0.05, IntervalTarget.POPULATION)
             covered.append(low[1] <= values[:, -1].mean() <= high[1])
 
     assert len(covered) > CAMPAIGNS / 2
     assert np.mean(covered) >= 0.95
 
 
-def test_fakes_move_the_shares_by_no_more_than_the_band() -> None:
-    """All fakes choose the interval with the least reports, and the sign that moves most."""
-    trend, generator = TrendMechanism.for_epsilon(Fraction(2), PERIODS, 1), np.random.default_rng(2)
-    counters = collect(trend, changing_values(generator, 1), generator)
-    honest = TrendHandler(trend).evidence(PERIODS - 2, counters.__getitem__)
-    assert honest is not None
-    added = np.zeros_like(honest.reports)
-    added[np.argmin(honest.reports)] = honest.n // 99
-    for rises, end in ((added, 0), (0 * added, 1)):
-        moved = TrendEstimator(honest.gap, honest.rises + rises, honest.reports + added)
-        band = moved.poisoned(added.sum() / moved.n)
-
-        assert abs(moved.points[1] - honest.points[1]) > 0.02
-        assert band[0][1] - 1e-9 <= honest.points[1] <= band[1][1] + 1e-9
-        assert abs(band[end][1] - honest.points[1]) < 0.02
-        assert abs(band[1 - end][0] + band[end][1] - 1) < 1e-9
-
-
-def test_a_period_with_an_interval_without_reports_has_no_estimate() -> None:
+def test_a_period_without_reports_has_no_estimate_and_others_are_read_without_it() -> None:
     trend = TrendMechanism.for_epsilon(Fraction(1), 3, 1)
-    counters = {0: np.array([1, 1, 0, 0]), 1: np.array([0, 0, 0, 0]), 2: np.array([1, 1, 0, 0])}
+    counters = np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 1, 0, 0]])
+    counts = TrendHandler(trend).counts(counters)
+    first, second, third = (counts.after(period) for period in (1, 2, 3))
 
-    assert TrendHandler(trend).evidence(0, counters.__getitem__) is not None
-    assert TrendHandler(trend).evidence(1, counters.__getitem__) is None
-    assert TrendHandler(trend).evidence(2, counters.__getitem__) is None
+    assert counts.reports.tolist() == [2, 0, 2, 2]
+    assert first is not None
+    assert second is not None
+    assert (first.reports.tolist(), second.reports.tolist()) == ([2], [2])
+    assert third is not None
+    assert third.n == 4  # two of each level
+    assert TrendHandler(trend).counts(np.zeros((3, 4), np.int64)).after(1) is None
+    assert TrendHandler(trend).counts(0 * counters[:1]).after(1) is None

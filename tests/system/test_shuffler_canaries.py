@@ -12,8 +12,7 @@ import stat
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -22,7 +21,6 @@ import pytest
 
 from veilcount_aggregator.intake.shuffled_batches.batch_states import PeriodBatch, batch_states
 from veilcount_aggregator.intake.shuffled_batches.record_store import keep_record
-from veilcount_aggregator.operate.cli import options
 from veilcount_aggregator.operate.shuffler_canaries.canary_file import CanaryFile, merge
 from veilcount_aggregator.operate.shuffler_canaries.canary_planning import draw_plan, gateway_keys
 from veilcount_aggregator.operate.shuffler_canaries.canary_sender import (
@@ -41,152 +39,35 @@ from veilcount_serving.errors import SettingsError
 from veilcount_shared.oblivious_http.key_config import KeyConfig
 from veilcount_shared.shuffling.batch_record import BatchRecord, BatchState
 from veilcount_shared.shuffling.crowd import Crowd, sealed_size
-from veilcount_shared.shuffling.envelope import ENVELOPE_TYPE, Envelope
+from veilcount_shared.shuffling.envelope import ENVELOPE_TYPE
 from veilcount_shared.shuffling.plain_report import PLAIN_BYTES
 from veilcount_shuffler import shuffling_pass
-from veilcount_shuffler.crowd_store import CrowdStore
-from veilcount_shuffler.delivery import Delivery
 from veilcount_shuffler.disk import Disk
-from veilcount_shuffler.hand_over import HandOver
 from veilcount_shuffler.held_file import read_records
-from veilcount_shuffler.holding import EnvelopeAnswer, Holding
-from veilcount_shuffler.served_crowds import crowds_of
-from veilcount_shuffler.store_settings import StoreSettings
 
-from ..aggregator.operate.cli.conftest import Type, typed
-from ..aggregator.web.api.deployment_fixtures import Deployment, deployment
-from ..shuffler.parties import HandClock, seal
-from .test_through_a_shuffler import CalledAggregator, opened
+from ..aggregator.operate.cli.conftest import typed
+from .canary_parties import (
+    AFTER_GRACE,
+    MESSAGES,
+    START,
+    Parties,
+    all_parties,
+    counted,
+)
 
-__all__ = ["typed"]  # a fixture
-
-FILE = """
-app = "acme-editor"
-
-[theme]
-question = "Which theme is active?"
-values = ["light", "dark", "system"]
-model = "shuffled"
-presence = "hidden"
-epsilon = 4
-unit = "day"
-batch = {epsilon = 1, delta = 1e-6, least = 1000, covers = 142, grace = 3}
-from = 2026-12-01
-until = 2027-01-01
-
-[alone]
-question = "Alone?"
-boolean = true
-epsilon = 1
-unit = "day"
-batch = {least = 20, grace = 3}
-from = 2026-12-01
-until = 2027-01-01
-
-[direct]
-question = "Direct?"
-boolean = true
-epsilon = 1
-unit = "day"
-from = 2026-12-01
-until = 2027-01-01
-"""
-START, AFTER_GRACE = datetime(2026, 12, 1, 9, tzinfo=UTC), datetime(2026, 12, 5, 3, tzinfo=UTC)
-MESSAGES = [1, 2, 3] * 340  # of devices: never the message of a canary
-STATUS = {EnvelopeAnswer.HELD: 202, EnvelopeAnswer.OVER: 410, EnvelopeAnswer.UNKNOWN: 404}
-
-
-@dataclass
-class Parties:
-    """An aggregator, a shuffler, and the operator of the one, who does not trust the other."""
-
-    deployed: Deployment
-    store: CrowdStore
-    settings: StoreSettings
-    clock: HandClock
-    folder: Path
-    typed: Type
-    envelopes: list[bytes] = field(default_factory=list)
-
-    @property
-    def url(self) -> str:
-        return self.deployed.aggregator.settings.store
-
-    def plan(self, *words: str, name: str = "theme") -> Path:
-        file = self.folder / "canaries.json"
-        plan = ("canary", "plan", name, "--to", "https://shuffler.example.net")
-        planned = self.typed(*plan, "--out", str(file), "--store", self.url, *words)
-        assert planned.code == 0, planned.err
-        return file
-
-    def post(self, shuffler: str, envelope: bytes, proxy: str) -> int:
-        assert shuffler == "https://shuffler.example.net"
-        self.envelopes.append(envelope)
-        return STATUS[self.hold([Envelope.decode(envelope)])[0]]
-
-    def hold(self, envelopes: Sequence[Envelope]) -> list[EnvelopeAnswer]:
-        with closing(Holding(self.store)) as worker:
-            return worker.hold(envelopes)
-
-    def sleep(self, seconds: float) -> None:
-        self.clock.advance(seconds=seconds)
-
-    def sender(self, file: Path, **more: object) -> CanarySender:
-        fields: dict[str, object] = {"post": self.post, "sleep": self.sleep} | more
-        return CanarySender(file, self.clock, **fields)  # type: ignore[arg-type]
-
-    def devices_send(self, messages: Sequence[int] = MESSAGES) -> None:
-        crowd = next(crowd for crowd in crowds_of(self.settings) if crowd.period == 0)
-        self.clock.now = datetime(2026, 12, 2, 1, tzinfo=UTC)
-        self.hold([seal(crowd, message) for message in messages])
-
-    def hand_over(self) -> None:
-        self.clock.now = self.deployed.clocks.now = AFTER_GRACE
-        called = CalledAggregator(self.deployed)
-        key = self.settings.signing_key
-        for _ in range(3):
-            HandOver(self.store, Delivery(called, self.store.states, key, Disk())).round()
-
-    def result(self, *files: Path) -> tuple[int, str]:
-        words = ("canary", "result", *map(str, files), "--store", self.url)
-        shown = self.typed(*words)
-        assert not shown.err
-        return shown.code, shown.out
-
-
-@contextmanager
-def parties(folder: Path, typed: Type, monkeypatch: pytest.MonkeyPatch) -> Iterator[Parties]:
-    with deployment(folder, FILE, now=START) as deployed:
-        clock, settings = HandClock(START), StoreSettings(folder / "shuffler", Disk())
-        monkeypatch.setattr(options, "now", clock)
-        with opened(deployed, folder / "shuffler", clock, ["theme"]) as store:
-            yield Parties(deployed, store, settings, clock, folder, typed)
-
-
-@pytest.fixture
-def all_parties(tmp_path: Path, typed: Type, monkeypatch: pytest.MonkeyPatch) -> Iterator[Parties]:
-    with parties(tmp_path, typed, monkeypatch) as created:
-        yield created
-
-
-def counted(deployed: Deployment) -> list[int]:
-    listed: list[int] = deployed.aggregator.store.counters(
-        deployed.series("theme"), [Cell(0, 0)]
-    ).tolist()
-    return listed
+__all__ = ["all_parties", "typed"]  # fixtures
 
 
 def test_a_right_shuffler_and_canaries_that_are_subtracted_exactly(
-    all_parties: Parties, monkeypatch: pytest.MonkeyPatch
+    all_parties: Parties,
 ) -> None:
-    monkeypatch.setattr(shuffling_pass, "SystemRandomSource", lambda: SeededRandomSource(36))
     file = all_parties.plan()
     (plan,) = all_parties.deployed.aggregator.store.records(KIND).values()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert json.loads(plan)["key"] not in file.read_text()
     all_parties.devices_send()
     sent = all_parties.sender(file).run()
-    all_parties.hand_over()
+    all_parties.hand_over(SeededRandomSource(36))
 
     assert sum(canary.held is not None for canary in sent.batches[0].canaries) == 30
     store, series = all_parties.deployed.aggregator.store, all_parties.deployed.series("theme")

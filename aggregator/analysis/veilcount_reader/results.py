@@ -111,9 +111,11 @@ class Estimate(TableAnswer):
         note = f"{self.level:.4g} interval of each value on its own, {self.estimand}."
         if not self.usable:
             note = "Figures would be noise; to_pandas() has them."
-        rows = [_html_row(row) for row in plot.shown(self._last) if self.usable]
+        raked = [row for row in self._last["figures"] if row["kind"] == "raked"]
+        rows = [_html_row(row) for row in [*plot.shown(self._last), *raked] if self.usable]
+        notes = (self.weighting or {}).get("notes", ())
         head = ("figure", "estimate", "interval")
-        return html.paragraphs([self.adequacy]) + html.table(f"{about}. {note}", head, rows)
+        return html.paragraphs([self.adequacy, *notes]) + html.table(f"{about}. {note}", head, rows)
 
     @property
     def n(self) -> int:
@@ -134,6 +136,12 @@ class Estimate(TableAnswer):
     def estimand(self) -> str:
         """What the intervals estimate."""
         return str(self._last["estimand"])
+
+    @property
+    def weighting(self) -> dict[str, Any] | None:
+        """How shares were reweighted to a population's margins: design effect, source, notes."""
+        weighting: dict[str, Any] | None = self._last.get("weighting")
+        return weighting
 
     @property
     def epsilon(self) -> dict[str, str]:
@@ -178,11 +186,13 @@ class Estimate(TableAnswer):
 
 
 def _html_row(row: Mapping[str, Any]) -> tuple[str, str, str]:
-    of_shares = row["kind"] == "share"
+    of_shares, name = row["kind"] in {"share", "raked"}, plot.label(row)
+    if row["kind"] == "raked":
+        name = f"{name}, reweighted"
     if row["figure"] is None:
-        return plot.label(row), "not stated", ""
+        return name, "not stated", ""
     ends = interval(row["low"], row["high"], of_shares=of_shares)
-    return plot.label(row), figure(row["figure"], of_shares=of_shares), ends
+    return name, figure(row["figure"], of_shares=of_shares), ends
 
 
 def _sorted(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -270,9 +280,16 @@ class ComparisonResult(TableAnswer):
             for row in self.document["rows"]
             if row["difference"] is not None
         ]
-        return html.paragraphs([self.sentence]) + html.table(
+        sentences = [self.sentence, *filter(None, [self.overall])]
+        return html.paragraphs(sentences) + html.table(
             self.collection, ("value", "difference", "interval"), rows
         )
+
+    @property
+    def overall(self) -> str:
+        """Whether anything differs, by one test of all values at once; empty: it has none."""
+        test = self.document["overall"]
+        return str(test["sentence"]) if test else ""
 
     @property
     def sentence(self) -> str:

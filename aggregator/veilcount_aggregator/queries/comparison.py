@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import date
+from math import inf, isfinite
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from veilcount_analysis.estimation import DifferenceEstimate, MeanEstimate, ShareEstimates
+from veilcount_analysis.estimation import (
+    DifferenceEstimate,
+    LookCount,
+    MeanEstimate,
+    ShareEstimates,
+)
 from veilcount_analysis.estimation import compare as compared
+from veilcount_analysis.estimation.confidence_intervals import Floats
+from veilcount_analysis.estimation.detectable_difference import power
 from veilcount_analysis.estimation.estimator import IntervalTarget
 from veilcount_analysis.kinds.comparison import OPEN_STRINGS
 from veilcount_analysis.kinds.estimate_query import EstimateQuery, SelectionQuery
@@ -33,6 +41,8 @@ from .comparison_sides import (
 from .estimate import requested_series
 from .estimate_results import COUNTS
 from .estimate_schema import Looks, ResultValue, Validity
+from .overall_test import OverallTest, overall_test
+from .reweighted_comparison import ReweightedComparison, reweighted_comparison
 from .snapshot import Snapshot
 
 NO_REPORTS = "no reports yet"
@@ -74,7 +84,9 @@ class ComparisonRow(Struct):
     high: float
     p: float
     holm: float
-    detectable: Annotated[float, Meta(description="smallest difference detected with power 0.8")]
+    detectable: Annotated[
+        float | None, Meta(description="smallest difference detected with power 0.8; null: none")
+    ]
     differs: bool
     sentence: str
 
@@ -90,9 +102,16 @@ class CompareResult(Struct):
     family: Count
     a: SideView
     b: SideView
+    overall: Annotated[
+        OverallTest | None,
+        Meta(description="null: the sides may share persons, or values are many"),
+    ]
     rows: list[ComparisonRow]
     sentence: str
     note: Annotated[str, Meta(description="assumptions; may be empty")]
+    reweighted: Annotated[
+        ReweightedComparison | None, Meta(description="the same of `margins`; null without them")
+    ] = None
 
 
 MOST_NAMED = 10
@@ -161,9 +180,11 @@ def compare_sides(name: str, a: SideData, b: SideData, common: EstimateQuery) ->
         family=compared_sides.family,
         a=_side(a, first.n),
         b=_side(b, second.n),
+        overall=_overall(a, b, compared_sides, worst),
         rows=rows,
         sentence=_summary(rows, compared_sides.family, percent=compared_sides.percent),
         note=_note(a, b, compared_sides.target, picked=shown.picked),
+        reweighted=reweighted_comparison(a, b, shown, common.level),
     )
 
 
@@ -217,7 +238,7 @@ def _row(
         high=float(found.high[place]),
         p=float(found.p[place]),
         holm=float(found.holm[place]),
-        detectable=float(found.detectable[place]),
+        detectable=_finite(float(found.detectable[place])),
         differs=bool(found.differs[place]),
         sentence=found.sentence(place, _called(value), *labels),
     )
@@ -243,12 +264,26 @@ def _summary(rows: Sequence[ComparisonRow], family: int, *, percent: bool) -> st
     if differing:
         named = ", ".join(differing[:MOST_NAMED]) + (", ..." if len(differing) > MOST_NAMED else "")
         return f"Of {among} compared, {len(differing)} differ, taken all together: {named}."
-    least = min(row.detectable for row in rows)
-    size = f"{100 * least:.3g} points" if percent else f"{least:.4g}"
-    return (
-        f"Of {among} compared, none is seen to differ, taken all together; a difference of {size}"
-        " would have been found in 4 of 5 such comparisons."
-    )
+    least = power(least_detectable(rows), percent=percent)
+    return f"Of {among} compared, none is seen to differ, taken all together; {least}."
+
+
+def least_detectable(rows: Sequence[ComparisonRow]) -> float:
+    """Return the smallest difference that any row would have shown; infinite: none."""
+    return min((row.detectable for row in rows if row.detectable is not None), default=inf)
+
+
+def _finite(detectable: float) -> float | None:
+    return detectable if isfinite(detectable) else None
+
+
+def _overall(
+    a: SideData, b: SideData, found: DifferenceEstimate, worst: Floats | None
+) -> OverallTest | None:
+    """Test all values at once, where the sides are independent and looked at once."""
+    if worst is not None or found.looks is not LookCount.ONE:
+        return None
+    return overall_test(a, b, found.target, found.level)
 
 
 def _without_rows(
@@ -264,6 +299,7 @@ def _without_rows(
         family=0,
         a=_side(a, counts[0]),
         b=_side(b, counts[1]),
+        overall=None,
         rows=[],
         sentence=f"Nothing to compare: {counts[0]:,} answers of {a.side.label}, {counts[1]:,} of"
         f" {b.side.label}.",

@@ -28,7 +28,7 @@ from veilcount_analysis.kinds.estimate_query import PAGE_SIZE, EstimateQuery, pa
 from veilcount_analysis.kinds.kind import Kind
 from veilcount_analysis.kinds.labels import Value
 from veilcount_analysis.kinds.registry import kind_of
-from veilcount_analysis.kinds.source import Tally
+from veilcount_analysis.kinds.source import Source, Tally
 from veilcount_analysis.kinds.time_ranges import TimeRange
 from veilcount_analysis.kinds.values import side_shares
 from veilcount_analysis.query_params import parse_day
@@ -104,13 +104,14 @@ class SideData:
     covered: TimeRange
     cells: tuple[int, ...]
     tally: Tally
+    source: Source
 
     @classmethod
     def load(cls, side: Side, query: EstimateQuery, request: RequestedSeries) -> SideData:
         """Read the counters of a side."""
         scope = request.scope
         tally = request.source.tally(scope.whole.periods, scope.cells)
-        return cls(side, query, request.series, scope.whole, scope.cells, tally)
+        return cls(side, query, request.series, scope.whole, scope.cells, tally, request.source)
 
     @property
     def reports(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from veilcount_analysis.text.number_format import (
     FigureFormat,
@@ -15,7 +16,7 @@ from veilcount_analysis.text.result_columns import row_name, value_name
 from veilcount_analysis.text.utc_days import days
 from veilcount_analysis.text.view_parts import Part, Row, Table
 
-from .comparison import NO_REPORTS, CompareResult, ComparisonRow, SideView
+from .comparison import NO_REPORTS, CompareResult, ComparisonRow, SideView, least_detectable
 
 POWER = "is detected in 4 of 5 such comparisons"
 
@@ -38,11 +39,14 @@ class ComparisonView:
     tone: str
     headline: str
     details: str
+    overall: str
     a: ShownSide
     b: ShownSide
     table: Table | None
     note: str
     figures: FigureFormat
+    reweighted: Table | None
+    limits: str
 
     @classmethod
     def from_result(cls, result: CompareResult) -> ComparisonView:
@@ -53,23 +57,30 @@ class ComparisonView:
         a, b = _side(result.a, result), _side(result.b, result)
         return cls(
             *_conclusion(result, figures),
+            overall=result.overall.sentence if result.overall else "",
             a=a,
             b=b,
             table=_table(result, figures, a.name, b.name) if result.rows else None,
             note=" ".join(_note(result, figures)) if result.rows else "",
             figures=figures,
+            reweighted=_reweighted(result, figures),
+            limits=_limits(result),
         )
 
     @property
     def parts(self) -> Iterator[Part]:
         """What a terminal shows."""
-        yield " ".join(filter(None, (self.headline, self.details)))
+        yield " ".join(filter(None, (self.headline, self.details, self.overall)))
         for name, side in (("A", self.a), ("B", self.b)):
             may_change = " (open period: may still change)" if side.open_period else ""
             yield f"{name}: {side.name}: {side.n} {side.reports}{may_change}; {side.epsilons}"
         if self.table:
             yield self.table
             yield self.note
+        if self.reweighted:
+            yield self.reweighted
+        if self.limits:
+            yield self.limits
 
 
 def difference(row: ComparisonRow, figures: FigureFormat) -> str:
@@ -121,7 +132,7 @@ def _conclusion(result: CompareResult, figures: FigureFormat) -> tuple[str, str,
         return "weak", result.sentence, f"{sentence_case(missing)}."
     differing = [row for row in result.rows if row.differs]
     if not differing:
-        return _not_significant(result.rows, figures)
+        return _not_significant(result, figures)
     largest = max(differing, key=lambda row: abs(row.difference))
     return "good", _difference(largest, result, figures), _others(result, differing)
 
@@ -145,13 +156,15 @@ def _others(result: CompareResult, differing: Sequence[ComparisonRow]) -> str:
     return result.sentence + largest
 
 
-def _not_significant(rows: Sequence[ComparisonRow], figures: FigureFormat) -> tuple[str, str, str]:
-    """Return that nothing is significant, with the detectable difference."""
-    least = min(row.detectable for row in rows)
-    if figures.of_shares and least >= 1:
-        return "weak", "No significant difference: the sample is too small to detect any.", ""
+def _not_significant(result: CompareResult, figures: FigureFormat) -> tuple[str, str, str]:
+    """Return that no value differs significantly, with the detectable difference."""
+    least, finding = least_detectable(result.rows), "No significant difference"
+    if result.overall and result.overall.differs:
+        finding = "Something differs, but no single value significantly"
+    if least == inf:
+        return "weak", f"{finding}: no difference could have been found.", ""
     size = figures.size(least)
-    headline = f"No significant difference: less than {size} would not have been detected."
+    headline = f"{finding}: less than {size} would not have been detected."
     return "plain", headline, f"A difference of {size} {POWER}."
 
 
@@ -182,6 +195,29 @@ def _table(result: CompareResult, figures: FigureFormat, a: str, b: str) -> Tabl
     )
 
 
+def _reweighted(result: CompareResult, figures: FigureFormat) -> Table | None:
+    """Return the differences of shares that are reweighted to the population."""
+    if result.reweighted is None or not result.reweighted.rows:
+        return None
+    rows = [
+        (
+            row_name(row.value),
+            figures.figure(row.a),
+            figures.figure(row.b),
+            figures.signed(row.difference),
+            f"{figures.signed(row.low)} to {figures.signed(row.high)}",
+        )
+        for row in result.reweighted.rows
+    ]
+    caption = "The same shares, reweighted to the population"
+    return Table(caption, ("Value", "A", "B", "A minus B", "Interval"), rows)
+
+
+def _limits(result: CompareResult) -> str:
+    notes = result.reweighted.notes if result.reweighted else []
+    return " ".join(f"{note}." for note in notes)
+
+
 def _row(row: ComparisonRow, figures: FigureFormat) -> Row:
     sides = (f"{figures.figure(s.figure)} ({figures.ends(s.low, s.high)})" for s in (row.a, row.b))
     return (
@@ -190,7 +226,7 @@ def _row(row: ComparisonRow, figures: FigureFormat) -> Row:
         figures.signed(row.difference),
         _interval(row, figures),
         _p(row.holm),
-        figures.bare(row.detectable),
+        "none" if row.detectable is None else figures.bare(row.detectable),
     )
 
 

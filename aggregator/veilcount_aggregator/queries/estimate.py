@@ -6,7 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from veilcount_analysis.errors import QueryError
+from veilcount_analysis.estimation.confidence_intervals import Counts
 from veilcount_analysis.kinds.estimate import SeriesData, estimate_series
 from veilcount_analysis.kinds.estimate_query import MOST_ROWS, EstimateQuery
 from veilcount_analysis.kinds.kind import Kind
@@ -23,8 +26,6 @@ from .candidates import StoredSearches
 from .estimate_results import UncountedReports, series_result
 from .estimate_schema import EstimateResult
 from .snapshot import Snapshot
-
-SMALL = 1_000  # counters that are kept
 
 
 def estimate(snapshot: Snapshot, name: str, query: EstimateQuery) -> EstimateResult:
@@ -79,13 +80,14 @@ def estimate_table(
 class StoreSource:
     """Where a kind reads one series of a store.
 
-    The whole range is read once, as are the few counters of a trend's periods; all time ranges of
+    The whole range is read once, as are the few counters of a trend by period; all time ranges of
     open strings together would be gigabytes.
     """
 
     snapshot: Snapshot
     series: Series
     tallies: dict[tuple[range, tuple[int, ...]], Tally] = field(default_factory=dict)
+    by_period: dict[tuple[range, tuple[int, ...]], Counts] = field(default_factory=dict)
 
     def tally(self, periods: range, cells: Sequence[int]) -> Tally:
         """Return the tally of periods and cells together."""
@@ -95,9 +97,18 @@ class StoreSource:
         query = [Cell(period, cell) for period in periods for cell in cells]
         covers = covers_of_periods(self.snapshot.store, self.series, periods)
         tally = Tally(self.snapshot.store.counters(self.series, query), covers)
-        if not self.tallies or len(tally.counters) <= SMALL:
+        if not self.tallies:
             self.tallies[key] = tally
         return tally
+
+    def counters_by_period(self, periods: range, cells: Sequence[int]) -> Counts:
+        """Return the counters of cells together, a row for each period."""
+        key = periods, tuple(cells)
+        if key not in self.by_period:
+            queries = [[Cell(period, cell) for cell in cells] for period in periods]
+            rows = [self.snapshot.store.counters(self.series, query) for query in queries]
+            self.by_period[key] = np.stack(rows)
+        return self.by_period[key]
 
     def is_over(self, period: int) -> bool:
         """Whether a period has ended."""

@@ -37,7 +37,7 @@ def series_result(
         unit=collection.unit,
         epsilon=epsilons(collection),
         promise=promise(collection),
-        counts=COUNTS[collection.has_absent],
+        counts=kind.counted or COUNTS[collection.has_absent],
         facts=dict(figures.facts),
         notes=list(figures.notes),
         poisoning_test_failed=figures.poisoning_test_failed,
@@ -66,6 +66,7 @@ def _range_result(estimate: RangeEstimate, uncounted: UncountedReports) -> Range
         figures=result.figures,
         leader=result.leader,
         bands=result.bands,
+        weighting=result.weighting,
     )
 
 

@@ -11,7 +11,7 @@ from veilcount_analysis.estimation import LookCount, View
 from veilcount_analysis.kinds.estimate_query import Denominator, GroupBy
 from veilcount_analysis.kinds.labels import Value
 from veilcount_analysis.kinds.registry import KINDS_BY_NAME
-from veilcount_analysis.kinds.results import Figure
+from veilcount_analysis.kinds.results import Figure, Weighting
 from veilcount_analysis.text.privacy_guarantees import PrivacyFigures
 from veilcount_shared.periods import Unit
 
@@ -69,6 +69,10 @@ class RangeResult(Struct, rename={"first": "from", "last": "to"}):
     ]
     bands: Annotated[
         str, Meta(description="what the bands of curve and quantiles cover; empty without them")
+    ]
+    weighting: Annotated[
+        Weighting | None,
+        Meta(description="how shares were reweighted to `margins`; null without them"),
     ]
 
 

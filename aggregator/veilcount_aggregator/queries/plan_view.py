@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
+from veilcount_analysis.estimation import View
 from veilcount_analysis.planning import PlanResult, TrustedParty
 from veilcount_analysis.text import number_format
 from veilcount_analysis.text.number_format import (
@@ -142,6 +143,9 @@ def _terms(planned: PlanResult) -> list[tuple[str, str]]:
     terms = [
         ("Poisoning", f"A fraction of {fakes} fake devices can shift an estimate by up to {push}.")
     ]
+    if planned.design_effect > 1:
+        alike = f"{planned.devices / planned.design_effect:,.0f}"
+        terms.append(("Weights", f"So many people say as much as {alike} like the population."))
     if planned.correlation is not None:
         width = error_bar(planned.correlation, planned.quantity)
         spread = "Two numbers that are spread evenly over their ranges: known to"
@@ -169,12 +173,23 @@ def _terms(planned: PlanResult) -> list[tuple[str, str]]:
 def _over_time(planned: PlanResult) -> str:
     """Return how well each period is known if all of them together cost the epsilon of one."""
     ways = ", ".join(
-        f"{error_bar(way.half_width, planned.quantity)} with {way.definition}"
+        f"{error_bar(way.half_width, planned.quantity)} with {way.name}"
         for way in planned.over_time
     )
+    best = min(planned.over_time, key=lambda way: way.half_width)
+    single = min(
+        (way for way in planned.over_time if way.view is View.RAW), key=lambda way: way.half_width
+    )
+    choice = f"The least error has {best.name}"
+    if best is not single:
+        choice += (
+            ", whose intervals hold over all periods together; where single periods must be right,"
+            f" {single.name}"
+        )
     periods = f"{planned.composition.answers:,} {planned.unit}s"
     return (
         f"If all {periods} together are to cost this epsilon, the share of each is known to {ways}."
+        f" {choice}."
     )
 
 

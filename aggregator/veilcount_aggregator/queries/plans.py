@@ -14,6 +14,7 @@ from veilcount_analysis.planning.solvers import (
     MAX_TESTED,
     MOST,
     MOST_ARMS,
+    MOST_EFFECT,
     REPORT_EPSILON,
     YES_OR_NO,
 )
@@ -124,6 +125,17 @@ class PlanQuery(QueryParams):
             fix="give 0 or more, and less than 1",
         ),
     ] = Fraction(1, 100)
+    design_effect: Annotated[
+        float,
+        parameter(
+            "Of shares that are reweighted to margins: the design effect, from the weighting of an"
+            " estimate; 1.5 to 2 is usual.",
+            name="weights",
+            ge=1,
+            le=MOST_EFFECT,
+            fix=f"give 1 to {MOST_EFFECT}",
+        ),
+    ] = 1.0
     start: Annotated[date | None, parameter("The first UTC day, today by default.")] = None
     report_epsilon: Annotated[
         Fraction,
@@ -175,6 +187,7 @@ _QUESTION = (
     "level",
     "delta",
     "fakes",
+    "design_effect",
 )
 
 

@@ -138,5 +138,11 @@ class Shuffler:
         if isinstance(outcome, Delivered):
             outbox.settle([number], {})
         else:
-            again = self.now() + RETRY * self.randomness.below(GRAIN) / GRAIN
-            outbox.reschedule({number: again}, unsent=not outcome.seen)
+            outbox.reschedule({number: self._again(queued_report)}, unsent=not outcome.seen)
+
+    def _again(self, queued_report: QueuedReport) -> float:
+        """Return another time: within the hour, and within what is left of the grace."""
+        report, now = queued_report.report, self.now()
+        collection = self.collections.get(report.fingerprint)
+        left = grace_end(collection, report.period).timestamp() - now if collection else RETRY
+        return now + min(RETRY, max(left, 0.0)) * self.randomness.below(GRAIN) / GRAIN

@@ -19,7 +19,7 @@ from ..settings import ClientSettings
 from ..state import ClientState
 from .replies import Replies, describe_shuffler
 from .shuffler import EnvelopeTransport, Shuffler, ShufflerAddresses, ShufflerTransport
-from .transport import is_on_this_machine, malformed, read_relay_keys
+from .transport import in_clear, is_on_this_machine, malformed, read_relay_keys
 
 if TYPE_CHECKING:
     from ..recording.shuffler_sealing import Sealing
@@ -60,6 +60,12 @@ class ShufflerRoute:
         except ImportError:
             return "install what seals reports with `pip install veilcount[relay]`"
         return ""
+
+    @property
+    def in_clear(self) -> str:
+        """What others on the way see, and the fix; empty without a problem."""
+        what = "the name of a report's batch travels"
+        return "" if self._is_here else in_clear(self.settings.shuffler or "", None, what)
 
     @cached_property
     def keys(self) -> list[RelayKey]:

@@ -245,7 +245,7 @@ def malformed(url: str, name: str = "url") -> str:
     return f"{name} = {shown!r} does not begin with http:// or https://: give 'https://{bare}'"
 
 
-def in_clear(url: str, key: str | None) -> str:
+def in_clear(url: str, key: str | None, what: str = "pseudonyms travel") -> str:
     """Return what would travel unencrypted to a URL, and the fix; empty without a problem."""
     try:
         parts = urlsplit(url)
@@ -254,7 +254,7 @@ def in_clear(url: str, key: str | None) -> str:
         return ""  # no address at all: nothing is sent there
     if parts.scheme != "http" or not host or is_on_this_machine(host):
         return ""
-    what = "the key would travel" if key else "pseudonyms travel"
+    what = "the key would travel" if key else what
     fix = "give https://, or the loopback address of a proxy here that ends TLS"
     return f"over http:// {what} in clear: {fix}"
 

@@ -19,7 +19,7 @@ from veilcount_shared.report import Batch, Report
 from veilcount_shared.verdict import Verdict
 
 from ..recording.recorder import Recorder
-from ..state import ClientState, Outbox, QueuedReport
+from ..state import ClientState, Outbox, OverdueReport, QueuedReport
 from ..state.losses import Loss
 from ..state.memory_outbox import Outboxes
 from .backoff import FURTHEST, RowBackoff
@@ -153,9 +153,28 @@ class Uploader:
         a recorded answer, which were stored at other moments, must be spread alike.
         """
         now = self.now()
-        before = now - self.grace if jitter else -math.inf  # without jitter all leave when due
-        while late := outbox.overdue(before, now + FURTHEST, MOST_LEASED):
-            outbox.reschedule({number: self.later(now, jitter) for number in late})
+        while late := outbox.overdue(now - self.grace, now + FURTHEST, MOST_LEASED):
+            times = {report.number: self.later(now, jitter) for report in late}
+            outbox.reschedule(times | self._times_of_sealed(late, now))
+
+    def _times_of_sealed(self, late: Sequence[OverdueReport], now: float) -> dict[int, float]:
+        """Return new times for sealed reports: within the hour and before they expire.
+
+        One of them leaves now, or those of a command that runs for a second a day never would.
+        Which one hangs on no order of theirs: that in which they were stored shows what was
+        recorded.
+        """
+        sealed = [
+            (report.expires, self.randomness.below(GRAIN), report.number)
+            for report in late
+            if report.is_sealed
+        ]
+        longest = 0.0 if self.recorder.drawer.uncapped else HOUR
+        times = {
+            number: self.later(now, min(longest, max(expires - now, 0.0)))
+            for expires, _, number in sealed
+        }
+        return times | {number: now for *_, number in sorted(sealed)[:1]}
 
     def _put_back(
         self,

@@ -34,7 +34,10 @@ def check_shuffler(
         return
     for collection in in_batches:
         yield _key(route, collection, now())
-    yield _reply(settings, now)
+    if route.in_clear:
+        yield DiagnosticResult("shuffler", False, route.in_clear)
+    else:
+        yield _reply(settings, now)
 
 
 def _key(route: ShufflerRoute, collection: Collection, now: float) -> DiagnosticResult:

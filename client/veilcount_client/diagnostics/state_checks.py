@@ -209,7 +209,7 @@ def _waits_in_memory(collection: Collection) -> bool:
 
 def _queued_reports(state: ClientState, now: float) -> tuple[bool, str]:
     """Count the reports, and judge whether they leave as they should."""
-    waiting, due, failed = state.waiting(now), state.next_due(), state.attempts()
+    waiting, due, failed = state.waiting(math.inf), state.next_due(), state.attempts()
     if due is None:
         return True, "empty"
     minute = f"{instant(due):%Y-%m-%d %H:%M} UTC"

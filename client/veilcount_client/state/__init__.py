@@ -12,6 +12,7 @@ from .interface import HeldValue as HeldValue
 from .interface import Notes as Notes
 from .interface import Outbox as Outbox
 from .interface import OutboxLimits as OutboxLimits
+from .interface import OverdueReport as OverdueReport
 from .interface import PersonState as PersonState
 from .interface import QueuedReport as QueuedReport
 from .interface import ReportDraw as ReportDraw

@@ -147,6 +147,14 @@ class QueuedReport:
     sealed: bytes = b""  # what leaves in its place, byte for byte the same each time
 
 
+class OverdueReport(NamedTuple):
+    """A report that was due while nothing could leave."""
+
+    number: int
+    expires: float
+    is_sealed: bool
+
+
 @dataclass(frozen=True, slots=True)
 class HeldValue:
     """The running value of a period (`held = "device"`), until it is frozen at its instant.
@@ -201,7 +209,7 @@ class Outbox(Protocol):
         sent: from now on its row counts as one that the aggregator may have.
         """
 
-    def overdue(self, before: float, after: float, most: int) -> list[int]:
+    def overdue(self, before: float, after: float, most: int) -> list[OverdueReport]:
         """Return reports that were due before, and that nobody has leased since.
 
         And those that were put off until after an instant that none is put off to: by a clock that
@@ -291,15 +299,18 @@ class ClientState(Outbox, Notes, Protocol):
     def attempts(self) -> int:
         """Return how often the waiting report with the most attempts was leased."""
 
-    def retire(self, series: str, *, reports: bool) -> None:
-        """Wipe what is held of a series that is no longer collected, and its waiting reports.
+    def retire(self, series: str, resumed: float = 0.0) -> None:
+        """Wipe what is held of a series that is no longer collected. It is no loss.
 
-        It is no loss.
+        Where presence is hidden, what waits is wiped too, and from this instant on only periods
+        that begin later are answered: another process, of a newer version, may still collect it,
+        and would draw absences for those alone of whom no report was wiped.
         """
 
     def expire(self, now: float, limits: OutboxLimits) -> None:
-        """Drop what is too old, then the oldest over the limits; count both.
+        """Drop what is too old, then over the limits what is due first; count both.
 
+        By when it is due: a report that was recorded is stored before an absence, and due as it.
         Of a sealed report that was tried without an answer nobody knows whether it arrived.
         """
 
@@ -317,9 +328,6 @@ class ClientState(Outbox, Notes, Protocol):
 
         Those of a secret that was forgotten meanwhile are not kept.
         """
-
-    def resume(self, series: str, now: float) -> None:
-        """Have nobody answer a series for periods that began before: it was gone, and is back."""
 
     def token(self, key: bytes, pseudonym: bytes) -> bytes | None:
         """Return the token of a pseudonym; None: there is none."""

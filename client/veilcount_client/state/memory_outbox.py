@@ -13,7 +13,7 @@ from itertools import count
 
 from veilcount_shared.report import Report
 
-from . import ClientState, Outbox, OutboxLimits, QueuedReport, ReportDraw
+from . import ClientState, Outbox, OutboxLimits, OverdueReport, QueuedReport, ReportDraw
 from .losses import Loss, LossCounter
 
 JITTER = 300.0  # seconds at most until a true value leaves: what is in memory should not stay long
@@ -89,10 +89,10 @@ class MemoryOutbox:
                     leased.append(QueuedReport(number, *fields))
         return leased
 
-    def overdue(self, before: float, after: float, most: int) -> list[int]:
+    def overdue(self, before: float, after: float, most: int) -> list[OverdueReport]:
         with self._lock:
             late = [
-                number
+                OverdueReport(number, entry.draw.expires, is_sealed=False)
                 for number, entry in self._entries.items()
                 if entry.due < before or entry.due > after
             ]

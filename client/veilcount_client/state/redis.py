@@ -30,6 +30,7 @@ from .interface import (
     DrawOutcome,
     HeldValue,
     OutboxLimits,
+    OverdueReport,
     PersonState,
     QueuedReport,
     ReportDraw,
@@ -177,8 +178,12 @@ class RedisState:
         rows = self._run("lease", float(now), float(until), most, int(hurry))
         return [_queued_report(*row) for row in rows]
 
-    def overdue(self, before: float, after: float, most: int) -> list[int]:
-        return [int(number) for number in self._run("overdue", float(before), float(after), most)]
+    def overdue(self, before: float, after: float, most: int) -> list[OverdueReport]:
+        rows = self._run("overdue", float(before), float(after), most)
+        return [
+            OverdueReport(int(number), float(expires), sealed > 0)
+            for number, expires, sealed in rows
+        ]
 
     def attempts(self) -> int:
         turns = self._query(lambda server: server.hvals(self._space + "turn"))
@@ -201,8 +206,10 @@ class RedisState:
             turns = [part for number, due in numbers.items() for part in (number, float(due))]
             self._run_once("reschedule", int(unsent), *turns)
 
-    def retire(self, series: str, *, reports: bool) -> None:
-        self._run("retire", series, int(reports))
+    def retire(self, series: str, resumed: float = 0.0) -> None:
+        for first in range(0, BUCKETS if resumed else 0, BUCKETS_AT_ONCE):
+            self._run("resume", first, first + BUCKETS_AT_ONCE - 1, series, float(resumed))
+        self._run("retire", series, int(resumed > 0))
 
     def expire(self, now: float, limits: OutboxLimits) -> None:
         left = 0
@@ -219,10 +226,6 @@ class RedisState:
 
     def agrees(self, key: bytes, series: str, round: int) -> bool:  # noqa: A002
         return bool(self._run("agrees", key, series, round))
-
-    def resume(self, series: str, now: float) -> None:
-        for first in range(0, BUCKETS, BUCKETS_AT_ONCE):
-            self._run("resume", first, first + BUCKETS_AT_ONCE - 1, series, float(now))
 
     def keep_tokens(self, person: PersonState, tokens: Mapping[bytes, bytes]) -> None:
         pairs = (part for pair in tokens.items() for part in pair)

@@ -13,6 +13,7 @@ from .interface import (
     DrawOutcome,
     HeldValue,
     OutboxLimits,
+    OverdueReport,
     PersonState,
     QueuedReport,
     ReportDraw,
@@ -143,15 +144,16 @@ class SqliteState(SqliteFile):
         with self._writing() as database:
             return lease(database, now, until, most, hurry=hurry)
 
-    def overdue(self, before: float, after: float, most: int) -> list[int]:
+    def overdue(self, before: float, after: float, most: int) -> list[OverdueReport]:
         rows = self._read(
-            "select number from report where status = 'waiting' and max(send_at, leased) < ?"
-            " union all select number from report"
+            "select number, expires, length(sealed) from report"
+            " where status = 'waiting' and max(send_at, leased) < ?"
+            " union all select number, expires, length(sealed) from report"
             " where status = 'waiting' and max(send_at, leased) > ?"
             " and (leased > ? or send_at > earliest + ?) limit ?",
             *(before, after, after, PUT_OFF, most),
         )
-        return [number for (number,) in rows]
+        return [OverdueReport(number, expires, sealed > 0) for number, expires, sealed in rows]
 
     def attempts(self) -> int:
         return self._read_value("select max(tries) from report where status = 'waiting'") or 0
@@ -183,12 +185,19 @@ class SqliteState(SqliteFile):
                 [(due, unsent, number) for number, due in numbers.items()],
             )
 
-    def retire(self, series: str, *, reports: bool) -> None:
-        name = (bytes.fromhex(series),)
+    def retire(self, series: str, resumed: float = 0.0) -> None:
+        name = bytes.fromhex(series)
         with self._writing() as database:
-            database.execute("delete from held where series = ?", name)
-            if reports:
-                database.execute("delete from report where series = ? and status = 'waiting'", name)
+            database.execute("delete from held where series = ?", (name,))
+            if resumed:
+                database.execute(
+                    "delete from report where series = ? and status = 'waiting'", (name,)
+                )
+                database.execute(
+                    "update coverage set resumed = max(resumed, ?), round = round + 1"
+                    " where series = ?",
+                    (resumed, name),
+                )
 
     def expire(self, now: float, limits: OutboxLimits) -> None:
         with self._reading() as database:
@@ -197,8 +206,8 @@ class SqliteState(SqliteFile):
         with self._writing() as database:
             for number, loss in aged(database, now):
                 finish(database, number, loss)
-            for number in over_limits(database, limits):
-                finish(database, number, Loss.EVICTED)
+            for number, loss in over_limits(database, limits):
+                finish(database, number, loss)
 
     def sent(self, key: bytes) -> list[SentReport]:
         with self._reading() as database:
@@ -214,13 +223,6 @@ class SqliteState(SqliteFile):
     def agrees(self, key: bytes, series: str, round: int) -> bool:  # noqa: A002
         with self._reading() as database:
             return agrees(database, key, bytes.fromhex(series), round)
-
-    def resume(self, series: str, now: float) -> None:
-        with self._writing() as database:
-            database.execute(
-                "update coverage set resumed = max(resumed, ?) where series = ?",
-                (now, bytes.fromhex(series)),
-            )
 
     def keep_tokens(self, person: PersonState, tokens: Mapping[bytes, bytes]) -> None:
         rows = [(pseudonym, token, person.key, person.salt) for pseudonym, token in tokens.items()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable
 from typing import Any
 
 from veilcount_shared.report import Report
@@ -70,11 +71,16 @@ def aged(database: sqlite3.Connection, now: float) -> list[tuple[int, Loss]]:
         " where status = 'waiting' and expires <= ?",
         (now,),
     )
-    return [(number, Loss.UNANSWERED if tried else Loss.AGED) for number, tried in rows]
+    return _lost(rows, Loss.AGED)
 
 
-def over_limits(database: sqlite3.Connection, limits: OutboxLimits) -> list[int]:
-    """Return the oldest waiting reports that do not fit in count or in bytes."""
+def _lost(rows: Iterable[tuple[int, int]], loss: Loss) -> list[tuple[int, Loss]]:
+    """Return what becomes of reports: of a sealed one that was tried nobody knows."""
+    return [(number, Loss.UNANSWERED if tried else loss) for number, tried in rows]
+
+
+def over_limits(database: sqlite3.Connection, limits: OutboxLimits) -> list[tuple[int, Loss]]:
+    """Return the waiting reports that do not fit in count or in bytes: those that are due first."""
     count, size = database.execute(
         "select count(*), coalesce(sum(length(message) + length(sealed)), 0)"
         " from report where status = 'waiting'"
@@ -82,10 +88,12 @@ def over_limits(database: sqlite3.Connection, limits: OutboxLimits) -> list[int]
     if count <= limits.reports and size <= limits.message_bytes:
         return []
     rows = database.execute(
-        "select number from (select number, row_number() over newest as count,"
-        " sum(length(message) + length(sealed)) over newest as size"
-        " from report where status = 'waiting' window newest as (order by number desc)"
-        ") where count > ? or size > ? order by number desc",
+        "select number, tried from ("
+        " select number, length(sealed) and tries as tried, row_number() over last as count,"
+        " sum(length(message) + length(sealed)) over last as size"
+        " from report where status = 'waiting'"
+        " window last as (order by max(send_at, leased) desc, number desc)"
+        ") where count > ? or size > ?",
         (limits.reports, limits.message_bytes),
     )
-    return [number for (number,) in rows]
+    return _lost(rows, Loss.EVICTED)

@@ -55,6 +55,15 @@ def held(collection: Definition) -> None:
             ' held = "process" (the answer is about the first process that recorded: a server that'
             ' never restarts) or held = "device" (the running value is kept on the device)',
         )
+    # Of two processes one has the value, and the other would answer that there is none.
+    is_hidden = collection.presence is Presence.HIDDEN and collection.takes is not Takes.FIRST
+    if is_hidden and where is not Held.DEVICE:
+        raise DefinitionError(
+            "held",
+            str(where or Held.PROCESS),
+            f'with presence = "hidden" and takes = "{collection.takes}" another process of the app'
+            ' would answer that nothing was recorded: held = "device" (kept on the device)',
+        )
     waits = collection.takes is not Takes.FIRST or TRUST_MODELS[collection.model].reveals
     if where is not None and not waits:
         raise DefinitionError(

@@ -9,7 +9,6 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import date, datetime
 from difflib import get_close_matches
 from enum import StrEnum
 from fractions import Fraction
@@ -24,6 +23,7 @@ from ..translations import TEXT_KEYS
 from .batches import read_batch
 from .cross_references import FIELD_NAMES, link_collections
 from .definition import Collection
+from .margins import read_day, read_margins
 from .texts import read_texts
 from .validation import ENUMS
 
@@ -137,12 +137,6 @@ def _unknown(key: str, known: Iterable[str]) -> str:
 # -- values by type --------------------------------------------------------------------------------
 
 
-def _day(key: str, value: object) -> date:
-    if isinstance(value, datetime) or not isinstance(value, date):
-        raise DefinitionError(key, value, f"give a UTC date without quotes: {key} = 2026-12-01")
-    return value
-
-
 def _segments(key: str, value: object) -> Segments:
     return tuple(read_named(key, value, read_labels, 'give a table: segments = {arm = ["A", "B"]}'))
 
@@ -174,8 +168,8 @@ _READERS: dict[str, Callable[[str, object], Any]] = {
     "epsilon": read_number,
     "per_day": read_whole,
     "changes": read_whole,
-    "from": _day,
-    "until": _day,
+    "from": read_day,
+    "until": read_day,
     "answers": read_whole,
     "late": read_whole,
     "segments": _segments,
@@ -186,6 +180,7 @@ _READERS: dict[str, Callable[[str, object], Any]] = {
     "delta": read_number,
     "owner": read_text,
     "replaces": read_text,
+    "margins": read_margins,
 }
 _KEYS = (*TEXT_KEYS, *_READERS, "batch", *DOMAIN_KEYS)
 _REQUIRED = {

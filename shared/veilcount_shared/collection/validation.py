@@ -17,6 +17,7 @@ from ..limits import MAX_CELLS, MAX_SLOTS
 from ..models import PRICE_KEYS, TRUST_MODELS
 from ..periods import Unit, period_name
 from .batches import check_batch
+from .margins import check_margins
 from .reporting_rules import held, presence, retention, takes
 from .texts import check_texts
 
@@ -210,7 +211,7 @@ ENUMS: dict[str, type[StrEnum]] = {
 }
 _RULES = (
     *(names, price, dates, counts, slots, tokens, kind, check_texts, takes, retention, held),
-    *(presence, check_batch, trust, segments, cohort, lineage),
+    *(presence, check_batch, trust, segments, check_margins, cohort, lineage),
 )
 
 

@@ -61,6 +61,7 @@ class DeviceKind(ABC, Generic[D]):
     absent_fix: ClassVar[str] = ""  # where a period without a record cannot be reported
     #: the key to change, and the fix
     unsupported_models: ClassVar[Mapping[Model, tuple[str, str]]] = {}
+    raked: ClassVar[bool] = False  # whether its figures can be reweighted to margins
     measure_fix: ClassVar[str] = ""  # where another domain has this measure
     domain_fix: ClassVar[str] = ""  # where this domain has another measure
 

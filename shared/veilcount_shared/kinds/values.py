@@ -22,6 +22,7 @@ class ValueKind(DeviceKind[Listed]):
 
     name = "values"
     canonical_keys: ClassVar[tuple[str, ...]] = ("labels",)
+    raked: ClassVar[bool] = True
     declared_by: ClassVar[tuple[str, ...]] = ("values", "values_file")
     keys: ClassVar[Mapping[str, str]] = {"other": _MEANINGLESS, "cross": _MEANINGLESS}
 

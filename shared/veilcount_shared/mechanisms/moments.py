@@ -5,7 +5,8 @@ regression. The device draws one of these moments, whatever its numbers are, and
 mean mechanism at full epsilon. A message names its moment, so its probability is that of the mean
 mechanism divided by the number of moments, for all numbers alike: the whole keeps epsilon exactly.
 
-Each number is a point of the grid of its range, which stands for [-1, 1]; so does a product.
+Each number is a point of the grid of its range, which stands for [-1, 1]; so does a product. A
+square is never below 0: its point is that of [0, 1], so that its noise is half as large.
 """
 
 from __future__ import annotations
@@ -25,6 +26,11 @@ from .mean import MeanMechanism
 def product_point(one: int, two: int) -> int:
     """Return the point of a product: x = 2 point / GRID - 1, rounded to the nearest."""
     return ((2 * one - GRID) * (2 * two - GRID) + GRID * GRID + GRID) // (2 * GRID)
+
+
+def square_point(number: int) -> int:
+    """Return the point of a square: x^2 = point / GRID, rounded to the nearest."""
+    return ((2 * number - GRID) ** 2 + GRID // 2) // GRID
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +73,12 @@ class Moments(NumberedMessages):
 
     def point(self, x: int, moment: int) -> int:
         """Return the point of the grid that a moment of the numbers stands at."""
-        points = [self.digit(x, feature) for feature in self.moments[moment]]
-        return points[0] if len(points) == 1 else product_point(*points)
+        first, *second = self.moments[moment]
+        if not second:
+            return self.digit(x, first)
+        if second == [first]:
+            return square_point(self.digit(x, first))
+        return product_point(self.digit(x, first), self.digit(x, *second))
 
     def digit(self, x: int, feature: int) -> int:
         """Return the point of one feature."""
@@ -92,7 +102,8 @@ class Moments(NumberedMessages):
         )
 
     def canonical(self) -> dict[str, Any]:
-        return {"design": "moments", "features": self.features, "mean": self.mean.canonical()}
+        mean = self.mean.canonical()
+        return {"design": "moments", "features": self.features, "squares": "unit", "mean": mean}
 
     def tables(self) -> dict[str, Any]:
         moments = [list(features) for features in self.moments]

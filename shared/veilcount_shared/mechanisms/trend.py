@@ -18,7 +18,7 @@ keeps besides is how many signs are used, and the value when the interval began.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import comb
@@ -92,21 +92,9 @@ class TrendMechanism(NumberedMessages):
         half = self.changes - 1
         return (2 * self.P - 1) * Fraction(comb(half, half // 2), 1 << half)
 
-    def variance(self, period: int) -> Fraction:
-        """Return n times the variance of the share after a period, for a share near 0."""
-        return period.bit_count() * self.levels / self.gap**2
-
     def reports(self, level: int) -> int:
         """Return how many reports a person of this level sends, one an interval."""
         return self.periods >> level
-
-    def intervals_before(self, period: int) -> Iterator[tuple[int, int]]:
-        """Yield (level, interval) of those that make up the periods before this one."""
-        start = 0
-        for level in reversed(range(self.levels)):
-            if period >> level & 1:
-                yield level, start >> level
-                start += 1 << level
 
     def draw_state(self, randomness: RandomSource) -> TrendState:
         """Draw a person's level and signs, before any value is known."""

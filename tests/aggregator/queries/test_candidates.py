@@ -11,12 +11,14 @@ import numpy as np
 import pytest
 
 from veilcount_aggregator.queries import candidates
+from veilcount_aggregator.queries.candidates import StoredSearches
 from veilcount_aggregator.records.api_keys import Role
 from veilcount_aggregator.store import Cell
 from veilcount_analysis import mechanisms
 from veilcount_analysis.errors import QueryError
 from veilcount_analysis.estimation import ShareEstimates
-from veilcount_analysis.mechanisms.candidate_search import Candidates
+from veilcount_analysis.kinds.source import Tally
+from veilcount_analysis.mechanisms.candidate_search import Candidates, open_domain
 from veilcount_analysis.series.packed_rows import rows_from_messages
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.domain import OpenStrings
@@ -33,6 +35,7 @@ FILE = 'app = "acme"\n' + "".join(
         "empty": 'values = "open"',
         "early": 'values = "open"\nsegments = {arm = ["A", "B"]}',
         "unseen": 'values = "open"',
+        "paid": 'values = "open"',
         "letters": 'values = "open"\ndiscover = true',
         "theme": 'values = ["light", "dark"]',
     }.items()
@@ -149,6 +152,23 @@ def test_a_test_counts_once_for_a_range_and_a_segment(words: Deployment) -> None
     assert again == first
     assert other - again == pytest.approx(40, abs=1)
     assert segment - other == pytest.approx(40, abs=1)
+
+
+@pytest.mark.usefixtures("unread")
+def test_a_call_spends_half_of_what_is_left_and_nothing_a_second_time(words: Deployment) -> None:
+    """In any order of its candidates; one more is another call, and its chance is smaller."""
+    searches = StoredSearches(words.aggregator.store, words.series("paid"))
+    domain, nothing = open_domain(searches.series.collection), Tally(np.zeros(0, np.int64))
+    many = [f"new {number}" for number in range(200)]
+
+    def alpha(texts: list[str], period: int = 0) -> float:
+        return searches.test(nothing, Candidates.from_texts(domain, texts), (period,)).alpha
+
+    first, again, more, other = alpha(many), alpha(many[::-1]), alpha([*many, "x"]), alpha(many, 1)
+
+    assert first == again == pytest.approx(0.125 / 200)
+    assert more == pytest.approx(0.0625 / 201)
+    assert other == pytest.approx(0.03125 / 200)
 
 
 @pytest.mark.usefixtures("unread")

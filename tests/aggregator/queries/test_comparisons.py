@@ -34,6 +34,10 @@ def test_two_segments_differ_where_their_populations_do(stocked: Deployment) -> 
     assert system.low < 0 < system.high
     assert [row.differs for row in answer.rows] == [True, True, False]
     assert answer.sentence == "Of 3 values compared, 2 differ, taken all together: light, dark."
+    assert answer.overall is not None
+    assert answer.overall.differs
+    assert answer.overall.sentence.startswith("Something differs (p = ")
+    assert answer.overall.sentence.endswith("one test of all 3 values at once).")
     assert "light: arm:A less arm:B" in light.sentence
     assert "would have been found in 4 of 5" in system.sentence
     for row, single in zip(answer.rows, figures_of(side), strict=True):
@@ -51,6 +55,7 @@ def test_two_ranges_of_days_are_compared(stocked: Deployment) -> None:
     assert (answer.a.n, answer.b.n) == (4000, 8000)
     assert answer.estimand == "of the population that could have been asked"
     assert "worst correlation" in answer.note
+    assert answer.overall is None  # of independent sides only
     assert "No person is on both sides" in arms.note
     assert "system" in answer.sentence
     assert "none is seen to differ" in days.sentence
@@ -69,10 +74,13 @@ def test_a_comparison_for_every_look_is_wider_and_says_so(stocked: Deployment) -
 
     assert (one.validity, every.validity) == ("valid at one planned look", "valid at every look")
     assert "valid at every look" in every.rows[0].sentence
+    assert every.overall is None
     for planned, anytime in zip(one.rows, every.rows, strict=True):
         assert anytime.low < planned.low < planned.high < anytime.high
         assert anytime.a.low < planned.a.low
         assert anytime.p >= planned.p
+        assert anytime.detectable is not None
+        assert planned.detectable is not None
         assert anytime.detectable > planned.detectable
 
 

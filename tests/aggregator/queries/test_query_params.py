@@ -126,6 +126,7 @@ PLANNED: list[tuple[dict[str, Words], str, str]] = [  # test_planning.py has wha
     ({"devices": "10", "epsilon": "1", "trust": "me"}, "trust", "one of local"),
     ({"devices": "10", "epsilon": "1", "range": "5"}, "range", "such as 0..60"),
     ({"devices": "10", "epsilon": "1", "arms": "3"}, "arms", "give 1 or 2"),
+    ({"devices": "10", "epsilon": "1", "weights": "0"}, "weights", "give 1 to 100"),
 ]
 
 

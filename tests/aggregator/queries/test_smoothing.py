@@ -11,6 +11,7 @@ import pytest
 
 from veilcount_aggregator.queries import EstimateResult
 from veilcount_analysis.errors import QueryError
+from veilcount_analysis.kinds.smoothing import BANDS
 
 from ..web.api.deployment_fixtures import Deployment, deployment
 from ..web.dashboard.page_fixtures import logged_in
@@ -76,6 +77,16 @@ def test_figures_are_known_better_and_a_jump_is_followed(daily: Deployment) -> N
         assert row.low < row.fake_low < row.figure < row.fake_high < row.high
         assert row.answers == pytest.approx(row.figure * DAILY)
         assert row.fake_high - row.fake_low < 1.2 * (before.fake_high - before.fake_low)
+
+
+def test_a_note_states_with_the_bands_that_they_hold_over_all_periods_together(
+    daily: Deployment,
+) -> None:
+    raw, smooth = (ask(daily, "rose", view).series[0] for view in ("raw", "smooth"))
+
+    assert BANDS not in raw.notes
+    assert smooth.notes == [*raw.notes, BANDS]
+    assert "over all periods together; after a sudden change read the raw figure" in BANDS
 
 
 def test_a_day_without_reports_stays_without_a_figure(daily: Deployment) -> None:
@@ -147,5 +158,6 @@ def test_the_page_offers_it_for_its_time_series(daily: Deployment) -> None:
 
     assert "each from its own reports smoothed over time" in raw
     assert note not in raw
-    assert note in smooth
+    assert BANDS not in raw
+    assert f"{note} {BANDS}" in smooth
     assert "smoothed over time" not in often

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from veilcount_analysis.errors import QueryError
+from veilcount_analysis.kinds.smoothing import BANDS
 from veilcount_analysis.series.packed_rows import rows_from_numbers
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.mechanisms import TrendMechanism
@@ -74,6 +75,8 @@ def test_each_day_has_the_share_at_its_end_with_an_interval_that_covers(
     (series,) = estimate(premium, "premium", by="day", level="0.999").series
     days = series.ranges
 
+    assert series.counts == "people who report"
+    assert {each.n for each in days[:DAYS]} == {PEOPLE}  # all of their reports are in each share
     assert [each.first.day for each in days] == list(range(1, DAYS + 2))
     for day, each in enumerate(days[:DAYS]):
         row = true(figures_of(each))
@@ -97,6 +100,23 @@ def test_a_range_has_the_share_at_the_end_of_its_last_day_that_is_over(
     assert figures_of(whole.ranges[0]) == figures_of(days[DAYS - 1])
     assert figures_of(part.ranges[0]) == figures_of(days[5])
     assert whole.ranges[0].usable
+
+
+def test_the_smooth_view_has_the_same_days_and_says_what_its_bands_hold_for(
+    premium: Deployment,
+) -> None:
+    raw, smooth = (
+        estimate(premium, "premium", by="day", view=view).series[0] for view in ("raw", "smooth")
+    )
+    assert smooth.notes == [*raw.notes, BANDS]
+    for day in range(DAYS):
+        one, two = true(figures_of(raw.ranges[day])), true(figures_of(smooth.ranges[day]))
+
+        assert two.high - two.low < 1.25 * (one.high - one.low)  # few gain at epsilon 4
+        assert two.fake_low < two.figure < two.fake_high
+        assert 0 < abs(two.figure - one.figure) < one.high - one.low
+        assert smooth.ranges[day].estimand == f"{raw.ranges[day].estimand}, smoothed"
+    assert BANDS in logged_in(premium).get("/collections/premium?by=day&over_time=smooth").text
 
 
 def test_faces_show_the_same_figures(premium: Deployment) -> None:
@@ -124,7 +144,7 @@ def test_faces_show_the_same_figures(premium: Deployment) -> None:
         ({"group": "a:true"}, "group", "remove it"),
         ({"top": "1"}, "top", "remove it"),
         ({"view": "consistent"}, "view", "view=raw"),
-        ({"view": "smooth", "by": "day"}, "view", "view=raw"),
+        ({"view": "smooth"}, "by", "give day, week or month"),
         ({"looks": "every"}, "looks", "looks=one"),
         ({"among": "answered"}, "among", "all"),
     ],

@@ -15,7 +15,7 @@ from veilcount_analysis.estimation.cdf import BucketHistogram, isotonic
 from veilcount_analysis.estimation.estimator import IntervalTarget
 from veilcount_analysis.estimation.range_queries import GUARANTEED, estimate_ranges
 from veilcount_analysis.estimation.square_wave_em import NOISE_ONLY, estimate_distribution
-from veilcount_analysis.mechanisms.range_tree import tree_weights
+from veilcount_analysis.mechanisms.range_tree import tree_reading
 from veilcount_shared.domain import Number
 from veilcount_shared.mechanisms import DistributionMechanism, RangeTree
 
@@ -47,7 +47,7 @@ class Kind:
         **options: Any,
     ) -> BucketHistogram:
         if isinstance(mechanism, RangeTree):
-            return estimate_ranges(tree_weights(mechanism), domain, counters, **options)
+            return estimate_ranges(tree_reading(mechanism), domain, counters, **options)
         return estimate_distribution(mechanism, domain, counters, **options)
 
     def example(self, level: float = 0.95, domain: Number = RANGE) -> BucketHistogram:

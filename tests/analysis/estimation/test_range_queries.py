@@ -16,7 +16,7 @@ import pytest
 from veilcount_analysis import estimate, tally
 from veilcount_analysis.estimation.estimator import IntervalTarget
 from veilcount_analysis.estimation.range_queries import RangeEstimator, TreeReports, estimate_ranges
-from veilcount_analysis.mechanisms.range_tree import tree_weights
+from veilcount_analysis.mechanisms.range_tree import tree_reading
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.domain import Number
 from veilcount_shared.mechanisms import RangeTree
@@ -55,7 +55,7 @@ def test_the_reading_is_unbiased_for_every_bucket_and_all_shares_are_one(epsilon
     Whatever was received, every message weighs 1 in the sum of all shares.
     """
     mechanism = RangeTree.for_epsilon(epsilon)
-    weights = tree_weights(mechanism)
+    weights = tree_reading(mechanism).weights
     expected, rounding = rows_of(mechanism) @ weights.T, 1e-14 * abs(weights).max()
 
     assert np.allclose(expected, np.eye(BUCKETS), rtol=0, atol=rounding)
@@ -69,7 +69,7 @@ def test_no_unbiased_reading_varies_less(mechanism: RangeTree) -> None:
     The weights of plain least squares, unbiased too, are not.
     """
     rows = rows_of(mechanism)
-    for weights, best in ((tree_weights(mechanism), True), (np.linalg.pinv(rows).T, False)):
+    for weights, best in ((tree_reading(mechanism).weights, True), (np.linalg.pinv(rows).T, False)):
         scaled = (weights * rows.mean(axis=0)).T
         spanned = rows.T @ np.linalg.lstsq(rows.T, scaled)[0]
 
@@ -91,7 +91,7 @@ def test_intervals_of_shares_and_the_mean_hold_for_the_claimed_epsilon(factor: s
     truth, found = FIGURES @ held / n, np.zeros(len(FIGURES), np.int64)
     for _ in range(120):
         counters = draw(held, sent, cohort, generator)
-        read = TreeReports(tree_weights(ONE), RANGE, counters, 0.95, cohort).read(FIGURES)
+        read = TreeReports(tree_reading(ONE).weights, RANGE, counters, 0.95, cohort).read(FIGURES)
         found += (read.low <= truth + 1e-12) & (truth - 1e-12 <= read.high)
 
     assert all(Coverage(int(each), 120).could_be(COVERED, ALPHA) for each in found) is (
@@ -111,7 +111,7 @@ def test_the_band_holds_at_every_edge_at_once_and_so_do_all_quantiles(
     true = np.concatenate([[0.0], np.cumsum(held) / n])
     for _ in range(runs):
         counters = draw(held, mechanism, target, generator)
-        found = estimate_ranges(tree_weights(mechanism), RANGE, counters, target=target)
+        found = estimate_ranges(tree_reading(mechanism), RANGE, counters, target=target)
         band += bool(np.all((found.curve.low <= true + 1e-9) & (true <= found.curve.high + 1e-9)))
         deciles = [found.curve.quantile(float(share)) for share in DECILES]
         at = np.searchsorted(true, DECILES)
@@ -130,7 +130,7 @@ def test_the_band_holds_at_every_edge_at_once_and_so_do_all_quantiles(
 
 @cache
 def example() -> RangeEstimator:
-    return estimate_ranges(tree_weights(ONE), RANGE, some_counters())
+    return estimate_ranges(tree_reading(ONE), RANGE, some_counters())
 
 
 def test_shares_of_neighbouring_ranges_add_up_to_the_whole_which_is_known() -> None:
@@ -166,7 +166,7 @@ def test_of_a_bucket_that_a_bound_cuts_nothing_is_presumed() -> None:
 def test_bounds_are_in_the_unit_of_the_range_to_the_last_decimals() -> None:
     """0.1 + 0.2 of a range of 0.3 is its end, as a person means it."""
     tenths = Number(Fraction(0), Fraction(256, 10))
-    found, plain = estimate_ranges(tree_weights(ONE), tenths, some_counters()), example()
+    found, plain = estimate_ranges(tree_reading(ONE), tenths, some_counters()), example()
     one, other = found.between(0.1 + 0.2, 6.4), plain.between(3, 64)
 
     assert (one.share, one.low, one.high) == pytest.approx((other.share, other.low, other.high))
@@ -182,7 +182,7 @@ def test_a_range_that_is_none_is_refused(bounds: tuple[float, float]) -> None:
 
 def test_points_may_leave_the_bounds_but_bounds_stay_shares() -> None:
     """A raw share below 0 is unbiased; its interval is within 0 and 1, and never of width zero."""
-    found = estimate_ranges(tree_weights(ONE), RANGE, some_counters(3_000, name="one hump"))
+    found = estimate_ranges(tree_reading(ONE), RANGE, some_counters(3_000, name="one hump"))
     shares = [found.between(bucket, bucket + 1) for bucket in range(BUCKETS)]
 
     assert any((each.share or 0) < 0 for each in shares)
@@ -192,7 +192,7 @@ def test_points_may_leave_the_bounds_but_bounds_stay_shares() -> None:
 @each_target
 def test_with_no_answer_and_with_one_every_share_is_possible(target: IntervalTarget) -> None:
     counters = np.zeros(ONE.counters, np.int64)
-    found = estimate_ranges(tree_weights(ONE), RANGE, counters, target=target)
+    found = estimate_ranges(tree_reading(ONE), RANGE, counters, target=target)
     share = found.between(10, 20)
 
     assert (share.share, share.low, share.high) == (None, 0, 1)
@@ -200,7 +200,7 @@ def test_with_no_answer_and_with_one_every_share_is_possible(target: IntervalTar
     for message in (0, 10, 100, 450):
         one = counters.copy()
         one[message] = 1
-        share = estimate_ranges(tree_weights(ONE), RANGE, one).between(10, 20)
+        share = estimate_ranges(tree_reading(ONE), RANGE, one).between(10, 20)
 
         assert (share.low, share.high) == (0, 1)
 

@@ -94,7 +94,12 @@ def arrays(counters: Any) -> Any:
     """The source of a notebook, which has searched nothing."""
     nothing = CandidateSearch((), np.zeros(0, np.int64), 0, 0, 1e-9)
     searches = SimpleNamespace(known=lambda: nothing)
-    return SimpleNamespace(tally=lambda *_: Tally(counters), searches=searches, is_over=bool)
+    return SimpleNamespace(
+        tally=lambda *_: Tally(counters),
+        counters_by_period=lambda periods, _: np.stack([counters for _ in periods]),
+        searches=searches,
+        is_over=lambda _: True,
+    )
 
 
 def test_every_row_has_both_halves_and_an_example() -> None:

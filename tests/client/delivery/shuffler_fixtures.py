@@ -34,6 +34,7 @@ COLLECTIONS = file(
     last={**THEME, "takes": "last", "held": "device"},
     minutes={**SHUFFLED, "presence": "public", "range": [0, 240], "measure": "mean"},
     visible={"batch": {"least": 50, "grace": 3}},
+    hidden={"values": THEME["values"], "presence": "hidden"},
     plain={},
 )
 BY_SHUFFLER = {name: each for name, each in COLLECTIONS.items() if each.batch}

@@ -192,6 +192,12 @@ def outcome(send: Callable[[], Outcome]) -> Outcome | None:
     return next(iter(outcomes), None)
 
 
+def connected(send: Callable[[], Outcome]) -> Outcome | None:
+    """Return the same of an exchange that began: a busy machine may connect too late for it."""
+    outcomes = (outcome(send) for _ in range(20))
+    return next((found for found in outcomes if found != Later("ConnectTimeout", seen=False)), None)
+
+
 @pytest.mark.parametrize("name", HOLDS)
 def test_an_exchange_ends_at_its_deadline(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As something to try again later, though what was read until then may look complete.
@@ -202,7 +208,7 @@ def test_an_exchange_ends_at_its_deadline(name: str, monkeypatch: pytest.MonkeyP
     with HOLDS[name].sender(monkeypatch) as send:
         files = open_files()
 
-        assert outcome(send) == Later("TimeoutError")
+        assert connected(send) == Later("TimeoutError")
         assert wait_until(lambda: open_files() <= files + 1)
     assert set(threading.enumerate()) <= before
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import socket
+from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from unittest.mock import patch
 
@@ -131,7 +133,50 @@ def test_a_device_that_was_off_sends_within_the_hour_after_its_start(tmp_path: P
         one.run_until(at(3, 14))
 
         (first,) = [each.at for each in shuffler.arrived if each.envelope.period == 0]
-        assert at(3, 12) < first <= at(3, 13) + 1
+        assert at(3, 12) <= first <= at(3, 13) + 1
+
+
+@pytest.mark.parametrize("jitter", [0.0, 3600.0])
+def test_of_what_is_overdue_no_two_leave_together(tmp_path: Path, jitter: float) -> None:
+    """Whatever the app says of the jitter: that is of reports which an aggregator takes."""
+    with device(tmp_path, "theme", "visible", jitter=jitter) as (one, shuffler):
+        one.record_at(at(0, 10), "theme", value="dark")
+        one.record("visible")
+        one.stop()
+        one.start_at(at(3, 12))
+        one.run_until(at(3, 13, 1))
+
+        times = sorted(each.at for each in shuffler.arrived if each.envelope.period < 2)
+        assert len(times) == 3, "of theme two periods, of which one is an absence"
+        assert times[0] < at(3, 12, 2)
+        assert all(later - sooner > 1 for sooner, later in pairwise(times))
+
+
+def test_a_command_that_never_waits_sends_one_report_at_each_run(tmp_path: Path) -> None:
+    """It runs for a second, six hours apart: a time within the hour would always pass unused."""
+    with device(tmp_path, "theme", "visible") as (one, shuffler):
+        one.record_at(at(0, 10), "theme", value="dark")
+        one.record("visible")
+        for hour in range(12, 24 * 5, 6):
+            set_clock(one.clock, at(0, hour))
+            before = len(shuffler.arrived)
+            assert one.client.flush()
+            assert len(shuffler.arrived) - before <= 1
+
+        found = Counter(each.envelope.period for each in shuffler.arrived)
+        assert found[0] == 2
+        assert one.losses("theme", "visible") == {}
+
+
+def test_what_fails_at_the_end_of_the_grace_is_sent_again_before_it(tmp_path: Path) -> None:
+    with device(tmp_path, "visible") as (one, shuffler):
+        one.record_at(at(0, 10), "visible")
+        shuffler.outcome = Later("no network", seen=False)
+        one.run_until(at(3, 23, 3300))
+        before = len(shuffler.arrived)
+        one.run_until(at(4) - 1)
+
+        assert len(shuffler.arrived) - before >= 1
 
 
 def test_after_the_grace_nothing_is_sent_and_it_counts_for_the_person(tmp_path: Path) -> None:

@@ -73,6 +73,14 @@ def test_a_client_of_batches_alone_needs_no_aggregator(tmp_path: Path) -> None:
         assert "The shuffler is run by shuffler.example." in client.receipt().text()
 
 
+def test_an_address_that_encrypts_nothing_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("veilcount_client.session.Session.is_test", False)
+    with device(tmp_path, "visible", shuffler="http://shuffler.example") as (one, _):
+        assert "over http://" in one.client._session.problems.messages["shuffler"]
+
+
 def test_a_period_that_no_key_is_for_is_not_answered(tmp_path: Path) -> None:
     later = encode_key_file([(date(2026, 12, 3), KEY.encode())]).encode()
     with device(tmp_path, "visible", relay_keys=later) as (one, shuffler):
@@ -192,6 +200,28 @@ def test_a_process_that_has_no_route_wipes_nothing_of_those_that_have(tmp_path: 
         for collection in one.collections.values():
             assert 0 in dict(shuffler.held(collection))
         assert one.losses("theme", "last") == {}
+
+
+@pytest.mark.parametrize("name", ["theme", "hidden"])
+def test_a_process_of_an_older_version_shows_nothing_of_what_was_recorded(
+    tmp_path: Path, name: str
+) -> None:
+    """It does not have the question, and wipes what waits of it; a newer one draws the absences."""
+    found = []
+    for recorded in (False, True):
+        with device(tmp_path / str(recorded), name, "plain") as (one, shuffler):
+            one.run_until(at(0, 9))
+            if recorded:
+                one.record(name, value="dark")
+            one.run_until(at(0, 12))
+            older = {"plain": COLLECTIONS["plain"]}
+            Device(one.place, older, one.clock, one.wire, **one.options).stop()
+            one.run_until(at(6))
+            of_it = {report.period for report in one.wire.reports if report.segment == 0}
+            found.append((of_it, {each.envelope.period for each in shuffler.arrived}))
+
+    assert found[0] == found[1]
+    assert any(1 in periods and 0 not in periods for periods in found[0])
 
 
 def test_the_person_and_the_developer_are_shown_the_route(tmp_path: Path) -> None:

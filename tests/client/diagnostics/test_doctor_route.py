@@ -183,6 +183,7 @@ until = 2027-05-01
     [
         (None, True, "shuffler", "give Client(shuffler=URL, relay_keys=FILE)"),
         ("shuffler.example.net", True, "shuffler", "give 'https://"),
+        ("http://shuffler.example.net", True, "shuffler", "over http:// the name of a report's"),
         (NOBODY, False, "shuffler", "relay-keys create --out"),
         (NOBODY, True, "shuffler", "cannot be reached"),
     ],

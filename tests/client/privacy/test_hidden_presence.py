@@ -169,7 +169,7 @@ def one_time_a_body() -> Iterator[None]:
 
     def postpone(each: Uploader, outbox: Any, jitter: float) -> None:
         now = each.now()
-        late = outbox.overdue(now - each.grace, now + DAY, 1000)
+        late = [report.number for report in outbox.overdue(now - each.grace, now + DAY, 1000)]
         fresh = [number for number in late if number in absences]
         shared = each.later(now, jitter)
         outbox.reschedule({number: each.later(now, jitter) for number in late})
@@ -177,10 +177,13 @@ def one_time_a_body() -> Iterator[None]:
 
     def store(answers: AnswerDrawer, batch: Any) -> None:
         listed = list(batch)
-        before = set(answers.state.overdue(1e12, 1e12, 1000))
+        before = stored(answers)
         original(answers, listed)
         if any(each.absent for each in listed):
-            absences.update(set(answers.state.overdue(1e12, 1e12, 1000)) - before)
+            absences.update(stored(answers) - before)
+
+    def stored(answers: AnswerDrawer) -> set[int]:
+        return {report.number for report in answers.state.overdue(1e12, 1e12, 1000)}
 
     absences: set[int] = set()
     original = AnswerDrawer.store

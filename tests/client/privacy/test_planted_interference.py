@@ -122,7 +122,7 @@ def spreads_before_it_sweeps() -> Iterator[None]:
         original(device, *arguments)
         now, state = device.clock.now(), device.worker.state
         late = state.overdue(now - 1, math.inf, 1000)
-        state.reschedule({number: now + 60 * number for number in late})
+        state.reschedule({report.number: now + 60 * report.number for report in late})
 
     with (
         patch.object(Device, "start", start),

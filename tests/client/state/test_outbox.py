@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from veilcount_client.state import KEPT, ClientState, OutboxLimits, ReportDraw
+from veilcount_client.state import KEPT, ClientState, DrawOutcome, OutboxLimits, ReportDraw
 from veilcount_client.state.losses import Loss
 
 from .conftest import Engine
@@ -114,20 +114,23 @@ def test_a_rescheduled_report_is_due_at_its_new_time(state: ClientState) -> None
 
 
 def test_a_retired_series_is_wiped_and_is_no_loss(state: ClientState) -> None:
-    """The receipt and the other series stay."""
+    """The receipt and the other series stay. Nothing that was drawn before is stored after."""
     state.commit([draw(0), draw(1), draw(0, person=BEN), draw(1, series=OTHER, person=BEN)])
     state.settle([lease_numbers(state)[0]], {})
     for series in (SERIES, OTHER):
         state.hold(None, held("a", series=series, person=BEN))
-    state.retire(SERIES, reports=False)
+    state.retire(SERIES)
     before = statuses(state), statuses(state, BEN)
-    state.retire(SERIES, reports=True)
+    state.retire(SERIES, NOW)
+    drawn = [draw(9, series=series, person=BEN) for series in (SERIES, OTHER)]
 
     assert before == (["delivered", "waiting"], ["waiting", "waiting"])
     assert (statuses(state), statuses(state, BEN)) == (["delivered"], ["waiting"])
     assert [state.held(BEN, series) is None for series in (SERIES, OTHER)] == [True, False]
     assert state.sent(BEN)[0].report.fingerprint == OTHER
     assert not state.losses()
+    assert [state.person(BEN).coverage[series].resumed for series in (SERIES, OTHER)] == [NOW, 0]
+    assert state.commit(drawn) == [DrawOutcome.NO_CONSENT, DrawOutcome.STORED]
 
 
 def test_expired_reports_are_dropped_and_do_not_count_for_the_limits(state: ClientState) -> None:
@@ -140,11 +143,14 @@ def test_expired_reports_are_dropped_and_do_not_count_for_the_limits(state: Clie
 
 
 @pytest.mark.parametrize("limits", [OutboxLimits(reports=2), OutboxLimits(message_bytes=8)])
-def test_the_oldest_over_a_limit_are_evicted(state: ClientState, limits: OutboxLimits) -> None:
+def test_what_is_due_first_is_evicted_over_a_limit(
+    state: ClientState, limits: OutboxLimits
+) -> None:
+    """Not what was stored first: that is what was recorded, and an absence comes after it."""
     state.commit([draw(at, message=b"four", send_at=NOW - at) for at in range(4)])
     state.expire(NOW, limits)
 
-    assert statuses(state) == ["evicted", "evicted", "waiting", "waiting"]
+    assert statuses(state) == ["waiting", "waiting", "evicted", "evicted"]
     assert state.losses() == {(Loss.EVICTED, SERIES): 2}
 
 

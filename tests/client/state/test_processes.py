@@ -86,7 +86,7 @@ def random_step(random: Random) -> Callable[[ClientState], Any]:
         (1, lambda state: state.drop_held(value)),
         (1, lambda state: state.close_row(who, series, through)),
         (1, lambda state: state.expire(now, limits)),
-        (1, lambda state: state.retire(series, reports=is_likely)),
+        (1, lambda state: state.retire(series, now if is_likely else 0.0)),
         (3, lambda state: state.consent(who, decision)),
         (1, lambda state: state.forget(who) if is_likely else None),
         (1, lambda state: state.lose({(Loss.AGED, series): 1})),

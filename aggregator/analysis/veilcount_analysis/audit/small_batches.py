@@ -153,11 +153,12 @@ class BatchCheck:
 
 def small_batch(collection: Collection) -> SmallBatch:
     """Return a definition's: of all values where they are few, else of the two most different."""
-    reports = tuple(enumerated(_draw(collection, value)) for value in _values(collection))
+    reports = tuple(enumerated(draw_of(collection, value)) for value in values_of(collection))
     return SmallBatch(reports, enumerated(collection.randomizer.cover))
 
 
-def _values(collection: Collection) -> list[object]:
+def values_of(collection: Collection) -> list[object]:
+    """Return all values where they are few, else the two most different, and absence."""
     absent = [ABSENT] if collection.has_absent else []
     domain = collection.domain
     if isinstance(domain, Boolean | Choice) and collection.inputs <= MOST_INPUTS:
@@ -165,7 +166,8 @@ def _values(collection: Collection) -> list[object]:
     return [*collection.domain.extremes, *absent]
 
 
-def _draw(collection: Collection, value: object) -> Draw:
+def draw_of(collection: Collection, value: object) -> Draw:
+    """Return what a device draws of a value."""
     if value is ABSENT:
         return collection.randomize_absent
     return lambda randomness: collection.randomize(value, randomness)
@@ -173,7 +175,12 @@ def _draw(collection: Collection, value: object) -> Draw:
 
 def check_batches(collection: Collection) -> tuple[BatchCheck, ...]:
     """Enumerate batches of up to three covers, and hold the accounting's bound against each."""
-    batch, own = small_batch(collection), float(collection.randomizer.epsilon)
+    return bounded(small_batch(collection), collection)
+
+
+def bounded(batch: SmallBatch, collection: Collection) -> tuple[BatchCheck, ...]:
+    """Hold the accounting's bound against each small batch of a collection."""
+    own = float(collection.randomizer.epsilon)
     overlaps = handler_of(collection.mechanism).overlaps()
     few = len(batch.reports) <= MOST_INPUTS and len(batch.cover) <= MOST_INPUTS
     sizes = product(range(1, (MOST_REPORTS if few else 1) + 1), range(MOST_COVERS + 1))

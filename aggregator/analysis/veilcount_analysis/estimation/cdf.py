@@ -12,7 +12,7 @@ from veilcount_shared.mechanisms.square_wave import BUCKETS
 
 from .estimator import IntervalTarget
 from .results import ESTIMANDS
-from .weighted_estimator import WeightedEstimator
+from .weighted_estimator import WeightedMean
 
 Floats = NDArray[np.float64]
 CERTAIN = "all that is certain without answers"
@@ -91,7 +91,7 @@ class BucketHistogram:
     high: float
     frequency: Floats | None
     curve: Cdf
-    evidence: WeightedEstimator | None = field(repr=False, compare=False)  # of the mean
+    evidence: WeightedMean | None = field(repr=False, compare=False)  # of the mean
 
 
 def histogram(
@@ -100,7 +100,7 @@ def histogram(
     *,
     frequency: Floats,
     curve: Cdf,
-    evidence: WeightedEstimator,
+    evidence: WeightedMean,
 ) -> BucketHistogram:
     """Return the histogram, with the mean of its evidence."""
     low, high = (float(end[0]) for end in evidence.interval(1 - level, target))

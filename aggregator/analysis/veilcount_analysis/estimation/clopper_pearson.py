@@ -14,17 +14,20 @@ from ..scipy_modules import special
 Floats = NDArray[np.float64]
 
 
-def lower(hits: ArrayLike, trials: int, alpha: float) -> Floats:
-    """Return what the probability is at least, wrong with probability at most alpha."""
+def lower(hits: ArrayLike, trials: int, alpha: float | Floats) -> Floats:
+    """Return what the probability is at least, wrong with probability at most alpha.
+
+    Counts may be fractions, such as expected ones.
+    """
     n = np.asarray(hits)
-    bound = special.betaincinv(np.maximum(n, 1), trials - n + 1, alpha)
+    bound = special.betaincinv(np.where(n > 0, n, 1), trials - n + 1, alpha)
     return np.where(n > 0, bound, 0.0)  # of 0 hits the bound is 0
 
 
-def upper(hits: ArrayLike, trials: int, alpha: float) -> Floats:
+def upper(hits: ArrayLike, trials: int, alpha: float | Floats) -> Floats:
     """Return what the probability is at most, wrong with probability at most alpha."""
     n = np.asarray(hits)
-    bound = special.betainccinv(n + 1, np.maximum(trials - n, 1), alpha)
+    bound = special.betainccinv(n + 1, np.where(n < trials, trials - n, 1), alpha)
     return np.where(n < trials, bound, 1.0)  # of all hits the bound is 1
 
 

@@ -9,6 +9,7 @@ where counts are too small for the normal: they err with at most alpha whatever 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,15 +22,51 @@ Bools = NDArray[np.bool_]
 Counts = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Ends = tuple[Floats, Floats]
+Alpha = float | Floats  # an error probability: of all figures, or one for each
 
 
-def quantile(alpha: float) -> float:
+@overload
+def quantile(alpha: float) -> float: ...
+@overload
+def quantile(alpha: Alpha) -> Alpha: ...
+def quantile(alpha: Alpha) -> Alpha:
     """Return how many standard errors leave out alpha, half of it on each side."""
-    return float(-special.ndtri(alpha / 2))
+    z: Floats = -special.ndtri(np.asarray(alpha) / 2)
+    return z if z.ndim else float(z)
+
+
+def single(alpha: Alpha) -> float:
+    """Return the error probability of the only figure."""
+    return float(np.max(alpha))
+
+
+def distinct(counts: Counts, alpha: Alpha) -> tuple[Counts, Alpha, Counts]:
+    """Return what intervals are worked out of, and the place of each figure's among them.
+
+    Counts repeat, small ones above all; with an error probability for each figure they need not.
+    """
+    if np.ndim(alpha):
+        shape = np.broadcast_shapes(counts.shape, np.shape(alpha))
+        many = np.broadcast_to(counts, shape)
+        return many, np.broadcast_to(alpha, shape), np.arange(len(many), dtype=np.int64)
+    unique, places = np.unique(counts, return_inverse=True)
+    return unique, alpha, places.astype(np.int64)
+
+
+def chosen(alpha: Alpha, rows: Bools) -> Alpha:
+    """Return the error probabilities of some figures."""
+    return alpha[rows] if isinstance(alpha, np.ndarray) else alpha
+
+
+def separate(alpha: Alpha, groups: int) -> list[Alpha]:
+    """Return the error probability of each group of one figure; a single one may be of many."""
+    if isinstance(alpha, np.ndarray) and groups > 1:
+        return list(alpha[:, np.newaxis])
+    return [alpha] * groups
 
 
 def score(
-    share: Floats, n: int, response: ResponseDistribution, z: float, *, sampled: bool
+    share: Floats, n: int, response: ResponseDistribution, z: Alpha, *, sampled: bool
 ) -> Ends:
     """Return the shares f with (share - f)^2 <= z^2 Var(f) / n.
 
@@ -40,14 +77,14 @@ def score(
 
 
 def bernstein(
-    share: Floats, n: int, response: ResponseDistribution, alpha: float, *, sampled: bool
+    share: Floats, n: int, response: ResponseDistribution, alpha: Alpha, *, sampled: bool
 ) -> Ends:
     """Return the interval that holds at any n, from the variance and the reach of one report.
 
     Bernstein's inequality: a sum of n errors exceeds t with probability at most
     2 exp(-t^2 / 2 (n Var + reach t / 3)).
     """
-    squared = 2 * float(np.log(2 / alpha))
+    squared = 2 * np.log(2 / np.asarray(alpha))
     slack = squared * (response.most - response.least) * response.gap / 3
     return _roots(share, n, response, squared, slack, sampled=sampled)
 
@@ -56,8 +93,8 @@ def _roots(
     share: Floats,
     n: int,
     response: ResponseDistribution,
-    squared: float,
-    slack: float,
+    squared: Alpha,
+    slack: Alpha,
     *,
     sampled: bool,
 ) -> Ends:
@@ -71,14 +108,14 @@ def _roots(
     return low / (2 * a), high / (2 * a)
 
 
-def sampled_tails(supports: Counts, n: int, response: ResponseDistribution, alpha: float) -> Ends:
+def sampled_tails(supports: Counts, n: int, response: ResponseDistribution, alpha: Alpha) -> Ends:
     """Return the shares of the population under which neither tail is below alpha / 2."""
     low, high = (bound(supports, n, alpha / 2) for bound in (lower, upper))
     return response.share(low), response.share(high)
 
 
 def agresti_coull(
-    mean: Floats, variance: Floats, n: int, reach: tuple[Floats, Floats], z: float
+    mean: Floats, variance: Floats, n: int, reach: tuple[Floats, Floats], z: Alpha
 ) -> Ends:
     """Return intervals for means of n reports, from the variance and the reach of one."""
     least, most = reach
@@ -106,7 +143,7 @@ def anderson(levels: Floats, counters: Counts, alpha: float) -> Ends:
 # -- the exact distribution of a cohort ------------------------------------------------------------
 
 
-def cohort_tails(supports: Counts, n: int, response: ResponseDistribution, alpha: float) -> Ends:
+def cohort_tails(supports: Counts, n: int, response: ResponseDistribution, alpha: Alpha) -> Ends:
     """Return the shares c / n of these n answers under which neither tail is below alpha / 2.
 
     If c of n hold a value its support is the sum of two binomials, c with P and n - c with Q. It
@@ -129,7 +166,7 @@ class CohortTails:
     supports: Counts
     n: int
     response: ResponseDistribution
-    least: float  # the probability that a tail has at least, for a c inside the interval
+    least: Alpha  # the probability that a tail has at least, for a c inside the interval
 
     def last(self, near: Counts, guess: Floats) -> Counts:
         """Return the last c inside, on the side of `near` that the guess is on."""

@@ -28,7 +28,7 @@ from itertools import count
 
 import numpy as np
 
-from .confidence_intervals import Bools, Ends, Floats
+from .confidence_intervals import Alpha, Bools, Ends, Floats, distinct, separate
 from .estimator import Estimator, IntervalTarget
 from .fieller import RatioEstimator
 from .proportions import CellSums, GroupSums, SupportCounts
@@ -59,7 +59,7 @@ class AnytimeEstimator:
     """
 
     fixed: Estimator
-    ends: Callable[[float, IntervalTarget], Ends]
+    ends: Callable[[Alpha, IntervalTarget], Ends]
     single: bool = True
 
     @property
@@ -77,12 +77,12 @@ class AnytimeEstimator:
     def error(self, target: IntervalTarget) -> Floats:
         return self.fixed.error(target)
 
-    def interval(self, alpha: float, target: IntervalTarget) -> Ends:
+    def interval(self, alpha: Alpha, target: IntervalTarget) -> Ends:
         """Return the intervals, each of which ever misses with probability alpha at most."""
         low, high = self.ends(alpha, target)
         return np.minimum(low, self.points), np.maximum(high, self.points)
 
-    def few(self, _alpha: float, _target: IntervalTarget) -> Bools:
+    def few(self, _alpha: Alpha, _target: IntervalTarget) -> Bools:
         """Return true: no normal approximation serves at every n."""
         return np.ones(len(self.points), np.bool_)
 
@@ -112,8 +112,8 @@ def anytime(evidence: Estimator) -> AnytimeEstimator:
     raise TypeError(f"{type(evidence).__name__} has no intervals that hold at every look")
 
 
-def _support_ends(evidence: SupportCounts, alpha: float, target: IntervalTarget) -> Ends:
-    counts, places = np.unique(evidence.counts, return_inverse=True)
+def _support_ends(evidence: SupportCounts, alpha: Alpha, target: IntervalTarget) -> Ends:
+    counts, alpha, places = distinct(evidence.counts, alpha)
     response, n = evidence.response, evidence.n
     if target is IntervalTarget.COHORT and response.binary:
         ends = _cohort_ends(counts.astype(np.float64), n, response.P, response.Q, alpha)
@@ -124,15 +124,16 @@ def _support_ends(evidence: SupportCounts, alpha: float, target: IntervalTarget)
     return ends[0][places], ends[1][places]
 
 
-def _cell_ends(evidence: CellSums, alpha: float) -> Ends:
+def _cell_ends(evidence: CellSums, alpha: Alpha) -> Ends:
     reach = (evidence.least, evidence.most)
     ends = _bounded_ends(evidence.means, evidence.n, reach, alpha)
     low, high = (evidence.share(end) for end in ends)
     return low, high
 
 
-def _joined_ends(estimators: list[AnytimeEstimator], alpha: float, target: IntervalTarget) -> Ends:
-    low, high = zip(*(one.interval(alpha, target) for one in estimators), strict=True)
+def _joined_ends(estimators: list[AnytimeEstimator], alpha: Alpha, target: IntervalTarget) -> Ends:
+    alphas = zip(estimators, separate(alpha, len(estimators)), strict=True)
+    low, high = zip(*(one.interval(own, target) for one, own in alphas), strict=True)
     return np.concatenate(low), np.concatenate(high)
 
 
@@ -142,7 +143,7 @@ def _joined_ends(estimators: list[AnytimeEstimator], alpha: float, target: Inter
 Wealth = Callable[[Floats], Floats]
 
 
-def crossing(wealth: Wealth, inside: Floats, outside: Floats, bound: float) -> Floats:
+def crossing(wealth: Wealth, inside: Floats, outside: Floats, bound: Alpha) -> Floats:
     """Return the last truth from `inside` towards `outside` whose log wealth is below the bound.
 
     It grows on the way; what is returned is never on the near side of the true end.
@@ -167,12 +168,12 @@ def mixed(exponents: Floats) -> Floats:
     return log_mixture
 
 
-def _bounded_ends(means: Floats, n: int, reach: tuple[Floats, Floats], alpha: float) -> Ends:
+def _bounded_ends(means: Floats, n: int, reach: tuple[Floats, Floats], alpha: Alpha) -> Ends:
     """Return the ends for the mean of n contributions within the reach."""
     least, most = reach
     width = np.maximum(most - least, 1e-300)
     scaled = np.clip((means - least) / width, 0.0, 1.0)
-    bound = float(np.log(2 / alpha))
+    bound = np.log(2 / np.asarray(alpha))
 
     def wealth(sign: float) -> Wealth:
         tilts = sign * TILTS
@@ -184,9 +185,9 @@ def _bounded_ends(means: Floats, n: int, reach: tuple[Floats, Floats], alpha: fl
     return least + width * low, least + width * high
 
 
-def _cohort_ends(counts: Floats, n: int, P: float, Q: float, alpha: float) -> Ends:
+def _cohort_ends(counts: Floats, n: int, P: float, Q: float, alpha: Alpha) -> Ends:
     """Return the ends for a cohort's share of holders, who count with P, the others with Q."""
-    bound = float(np.log(2 / alpha))
+    bound = np.log(2 / np.asarray(alpha))
     share = np.clip((counts / n - Q) / (P - Q), 0.0, 1.0)
 
     def wealth(sign: float) -> Wealth:

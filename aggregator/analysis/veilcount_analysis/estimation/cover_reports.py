@@ -27,6 +27,13 @@ class CoverReports:
         """Return the counters less those that covers have on average."""
         return counters - self.count * self.chances
 
+    def variance(self, weights: Floats) -> Floats:
+        """Return the variance of the covers' weights, summed over all covers."""
+        if not self.count:
+            return np.zeros(len(weights))
+        squares: Floats = self.count * (weights**2 @ self.chances)
+        return squares - self.squared_means(weights)
+
     def squared_means(self, weights: Floats) -> Floats:
         """Return the squared expectation of one cover's weight, summed over all covers."""
         if not self.count:

@@ -17,7 +17,7 @@ from functools import lru_cache
 import numpy as np
 
 from ..scipy_modules import special
-from .confidence_intervals import Bools, Ends, Floats, bernstein
+from .confidence_intervals import Alpha, Bools, Ends, Floats, bernstein
 from .estimator import IntervalTarget, enough, honest_range
 from .proportions import SupportCounts
 from .response_distribution import ResponseDistribution
@@ -48,19 +48,21 @@ class CoveredSupports(SupportCounts):
         floor = self.response.floor + self.covers * spread / self.n
         return replace(self.response, floor=floor)
 
-    def few(self, alpha: float, target: IntervalTarget) -> Bools:
+    def few(self, alpha: Alpha, target: IntervalTarget) -> Bools:
         """Return where the whole count varies too little for the normal."""
         variance = self.noise.variance(self.points, sampled=target.sampled)
         return self.n * self.response.gap**2 * variance < enough(alpha)
 
-    def of_few(self, alpha: float, target: IntervalTarget) -> Ends:
+    def of_few(self, alpha: Alpha, target: IntervalTarget) -> Ends:
         """Return the shares under which neither tail of the whole count is below alpha / 2.
 
         A report that counts more than 0 or 1 has no simple distribution: then by its variance.
         """
         if not self.response.binary:
             return bernstein(self.points, self.n, self.noise, alpha, sampled=target.sampled)
-        ends = np.array([self._ends(int(count), alpha / 2, target) for count in self.counts])
+        least = np.broadcast_to(np.asarray(alpha) / 2, self.counts.shape)
+        rows = zip(self.counts.tolist(), least.tolist(), strict=True)
+        ends = np.array([self._ends(count, tail, target) for count, tail in rows])
         return np.minimum(ends[:, 0], self.points), np.maximum(ends[:, 1], self.points)
 
     def _ends(self, count: int, least: float, target: IntervalTarget) -> tuple[float, float]:

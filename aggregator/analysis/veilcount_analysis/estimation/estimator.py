@@ -10,7 +10,9 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Protocol
 
-from .confidence_intervals import Bools, Ends, Floats
+import numpy as np
+
+from .confidence_intervals import Alpha, Bools, Counts, Ends, Floats
 
 ENOUGH = 50  # counts from which the normal serves
 ENOUGH_JOINT = 1_000  # and for the far tails that many figures at once need
@@ -47,19 +49,19 @@ class Estimator(Protocol):
     def error(self, target: IntervalTarget) -> Floats:
         """Return the standard errors."""
 
-    def interval(self, alpha: float, target: IntervalTarget) -> Ends:
-        """Return an interval for each figure, each wrong with probability alpha."""
+    def interval(self, alpha: Alpha, target: IntervalTarget) -> Ends:
+        """Return an interval for each figure, each wrong with (its own) probability alpha."""
 
-    def few(self, alpha: float, target: IntervalTarget, /) -> Bools:
+    def few(self, alpha: Alpha, target: IntervalTarget, /) -> Bools:
         """Whether each figure's counts are too small for the normal at this error probability."""
 
     def poisoned(self, fakes: float) -> Ends:
         """Return the range of the honest figures, if this share of the reports is fake."""
 
 
-def enough(alpha: float) -> int:
+def enough(alpha: Alpha) -> Counts:
     """Return how large a count must be for the normal at this error probability."""
-    return ENOUGH if alpha >= RARE else ENOUGH_JOINT
+    return np.where(np.asarray(alpha) >= RARE, ENOUGH, ENOUGH_JOINT)
 
 
 def honest_range(points: Floats, least: Floats, most: Floats, fakes: float | Floats) -> Ends:

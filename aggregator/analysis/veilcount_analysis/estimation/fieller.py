@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .confidence_intervals import Bools, Counts, Ends, Floats, quantile
+from .confidence_intervals import Alpha, Bools, Counts, Ends, Floats, quantile
 from .estimator import Estimator, IntervalTarget, enough
 from .response_distribution import ResponseDistribution
 
@@ -51,7 +51,7 @@ class RatioEstimator:
         variance = part - 2 * ratio * both + ratio**2 * whole
         return np.sqrt(np.maximum(variance, 0.0)) / max(self._whole, 1 / self.n)
 
-    def interval(self, alpha: float, target: IntervalTarget) -> Ends:
+    def interval(self, alpha: Alpha, target: IntervalTarget) -> Ends:
         """Return Fieller's intervals, or for small counts those of the two parts together."""
         few = self.few(alpha, target)
         ends = [
@@ -77,39 +77,41 @@ class RatioEstimator:
         whole = float(self.whole.error(target)[0]) ** 2
         return self.parts.error(target) ** 2, self.covariances[target], whole
 
-    def few(self, alpha: float, target: IntervalTarget) -> Bools:
+    def few(self, alpha: Alpha, target: IntervalTarget) -> Bools:
         """Whether what makes up one of the two variances is too small a count for the normal."""
         part, _, whole = self._variances(target)
         counts = np.minimum(part, whole) * (self.n * self.gap) ** 2
         return counts < enough(alpha)
 
-    def _fieller(self, alpha: float, target: IntervalTarget) -> Ends:
+    def _fieller(self, alpha: Alpha, target: IntervalTarget) -> Ends:
         part, both, whole = self._variances(target)
         squared, over = quantile(alpha) ** 2, self._whole
         a = over**2 - squared * whole
-        if over <= 0 or a <= 0:
-            return np.zeros_like(part), np.ones_like(part)
+        bounded = (over > 0) & (a > 0)
+        a = np.where(bounded, a, 1.0)
         b = self.parts.points * over - squared * both
         c = self.parts.points**2 - squared * part
         root = np.sqrt(np.maximum(b**2 - a * c, 0.0))
-        return (b - root) / a, (b + root) / a
+        return np.where(bounded, (b - root) / a, 0.0), np.where(bounded, (b + root) / a, 1.0)
 
-    def quotient(self, alpha: float, target: IntervalTarget) -> Ends:
+    def quotient(self, alpha: Alpha, target: IntervalTarget) -> Ends:
         """Return the ratios that are possible within the intervals of both parts."""
         low, high = (np.clip(end, 0, 1) for end in self.parts.interval(alpha / 2, target))
         under, over = self._turned(self.whole.interval(alpha / 2, target))
         return _divided(low, high, under, over)
 
-    def _turned(self, ends: Ends) -> tuple[float, float]:
+    def _turned(self, ends: Ends) -> Ends:
         """Return the ends of the whole, within what a share can be."""
-        low, high = (float(np.clip(end[0], 0, 1)) for end in ends)
+        low, high = (np.clip(end, 0, 1) for end in ends)
         return (1 - high, 1 - low) if self.inverted else (low, high)
 
 
-def _divided(low: Floats, high: Floats, under: float, over: float) -> Ends:
+def _divided(low: Floats, high: Floats, under: Floats, over: Floats) -> Ends:
     """Return the least and the greatest ratio, at most 1 since a part is no more than its whole."""
     tiny = np.finfo(np.float64).tiny
-    return np.minimum(low / max(over, tiny), 1.0), np.minimum(high / max(under, tiny), 1.0)
+    return np.minimum(low / np.maximum(over, tiny), 1.0), np.minimum(
+        high / np.maximum(under, tiny), 1.0
+    )
 
 
 def ratios(

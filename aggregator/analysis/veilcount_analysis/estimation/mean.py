@@ -22,7 +22,17 @@ import numpy as np
 from veilcount_shared.domain import Number
 from veilcount_shared.mechanisms import MeanMechanism
 
-from .confidence_intervals import Bools, Counts, Ends, Floats, agresti_coull, anderson, quantile
+from .confidence_intervals import (
+    Alpha,
+    Bools,
+    Counts,
+    Ends,
+    Floats,
+    agresti_coull,
+    anderson,
+    quantile,
+    single,
+)
 from .confidence_sequences import BOLDEST, TILTS, AnytimeEstimator, Wealth, crossing, mixed
 from .estimator import IntervalTarget, honest_range
 from .mean_noise import (
@@ -92,12 +102,13 @@ class DecodedMean:
         variance = self.variance if target.sampled else self.noise
         return np.array([np.sqrt((variance + self.cover_noise) / self.n)])
 
-    def interval(self, alpha: float, target: IntervalTarget) -> Ends:
+    def interval(self, alpha: Alpha, target: IntervalTarget) -> Ends:
         """Return the interval: what was received shows noise and sampling together.
 
         Of these answers only the noise is uncertain. Its variance depends on the answers, and is
         at most the mechanism's, which the normal interval takes; for few reports see `mean_noise`.
         """
+        alpha = single(alpha)
         if not target.sampled:
             half = self._noise(alpha)
             return self.points - half, self.points + half
@@ -113,9 +124,9 @@ class DecodedMean:
             return np.minimum(low, least), np.maximum(high, most)
         return low, high
 
-    def few(self, alpha: float, target: IntervalTarget) -> Bools:
+    def few(self, alpha: Alpha, target: IntervalTarget) -> Bools:
         """Whether the noise is not normal; of a sample, the interval makes up for small counts."""
-        return np.array([not target.sampled and is_few(self.mechanism, self.n, alpha)])
+        return np.array([not target.sampled and is_few(self.mechanism, self.n, single(alpha))])
 
     def _noise(self, alpha: float) -> float:
         """Return what the noise in the mean exceeds with probability at most alpha."""
@@ -132,8 +143,8 @@ class DecodedMean:
 def anytime_mean(mechanism: MeanMechanism, domain: Number, counters: Counts) -> AnytimeEstimator:
     """Return the evidence on the mean of a number."""
 
-    def ends(alpha: float, target: IntervalTarget) -> Ends:
-        bound = float(np.log(2 / alpha))
+    def ends(alpha: Alpha, target: IntervalTarget) -> Ends:
+        bound = float(np.log(2 / single(alpha)))
         ends_of = _population_ends if target.sampled else _cohort_ends
         low, high = ends_of(mechanism, counters, bound)
         start, width = float(domain.low), float(domain.high - domain.low)

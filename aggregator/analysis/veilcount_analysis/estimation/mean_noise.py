@@ -26,7 +26,7 @@ from veilcount_shared.mechanisms import MeanMechanism
 
 from ..scipy_modules import special
 from .confidence_intervals import Floats
-from .estimator import enough
+from .estimator import ENOUGH, enough
 
 
 @lru_cache(maxsize=256)
@@ -64,7 +64,8 @@ FEW = 24  # reports up to which outcomes are so few that the numbers are tried a
 
 def is_few(mechanism: MeanMechanism, n: int, alpha: float) -> bool:
     """Return whether the normal is a poor approximation for the mean of n reports."""
-    return n < enough(alpha) * max(1.0, RARE_ERRORS / _error_share(mechanism) / enough(1))
+    errors = RARE_ERRORS / _error_share(mechanism) / ENOUGH
+    return bool(n < enough(alpha) * max(1.0, errors))
 
 
 def is_rarely_wrong(mechanism: MeanMechanism, n: int) -> bool:

@@ -52,7 +52,7 @@ def _honest(found: MomentMeans, fakes: float) -> Iterator[MomentMeans]:
     if not fakes:
         return
     part = np.minimum(fakes * found.n / found.reports, ALL_FAKE)
-    least, most = np.full((2, len(part)), np.array(found.reach)[:, np.newaxis])
+    least, most = found.reach
     ends = honest_range(found.points, least, most, part)
     lowest = np.minimum(found.points, np.where(found.is_square, 0.0, -1.0))  # noise may be beyond
     for end in np.clip(ends, lowest, np.maximum(found.points, 1.0)):

@@ -62,19 +62,24 @@ class MomentMeans:
     reports: Floats  # of each moment; expected ones need not be whole
     points: Floats
     variances: Floats  # of the estimates
-    reach: tuple[float, float] = (-1.0, 1.0)  # least and most that one report decodes to
+    level_reach: tuple[float, float] = (-1.0, 1.0)  # least and most that a level decodes to
 
     @classmethod
     def from_levels(
         cls, features: int, rows: Counts, levels: Floats, covers: int = 0
     ) -> MomentMeans:
-        """Return the means of each row's levels, and how far they may be off."""
+        """Return the means of each row's levels, and how far they may be off.
+
+        Levels are of [-1, 1], and a square is reported on [0, 1].
+        """
         sizes, reports = np.maximum(rows.sum(axis=1), 1), int(rows.sum())
         part = 1 - covers / max(reports, 1)  # of the reports, those of persons
         received = rows @ levels / sizes
         spread = rows @ levels**2 / sizes - received**2
         reach = float(levels.min()), float(levels.max())
-        return cls(features, sizes * part, received / part, spread / sizes / part**2, reach)
+        scale, middle = _scales(features)
+        points, variances = scale * received / part + middle, scale**2 * spread / sizes / part**2
+        return cls(features, sizes * part, points, variances, reach)
 
     @classmethod
     def evenly_spread(
@@ -82,8 +87,8 @@ class MomentMeans:
     ) -> MomentMeans:
         """Return what n reports would find of numbers that are spread evenly over [-1, 1].
 
-        `noise`: n times the noise variance of a moment. Every two numbers are equal with a
-        probability, which is their correlation, else independent. E x^2 = 1/3, E x^4 = 1/5.
+        `noise`: n times the noise variance of a moment of [-1, 1]. Every two numbers are equal with
+        a probability, which is their correlation, else independent. E x^2 = 1/3, E x^4 = 1/5.
         """
         pairs = list(combinations_with_replacement(range(features), 2))
         equal = [1.0 if one == two else correlation for one, two in pairs]
@@ -91,7 +96,8 @@ class MomentMeans:
         squares = [1 / 3] * features + [product / 5 + (1 - product) / 9 for product in equal]
         spread = np.array(squares) - np.array(points) ** 2
         reports = np.full(len(points), n / len(points))
-        return cls(features, reports, np.array(points), (noise + len(points) * spread) / n)
+        variances = (noise * _scales(features)[0] ** 2 + len(points) * spread) / n
+        return cls(features, reports, np.array(points), variances)
 
     @property
     def n(self) -> int:
@@ -101,8 +107,13 @@ class MomentMeans:
     @property
     def is_square(self) -> Bools:
         """Which moments are those of a number's square."""
-        pairs = combinations_with_replacement(range(self.features), 2)
-        return np.array([False] * self.features + [one == two for one, two in pairs])
+        return _squares(self.features)
+
+    @property
+    def reach(self) -> Floats:
+        """The least and the most that one report of each moment decodes to."""
+        scale, middle = _scales(self.features)
+        return np.outer(self.level_reach, scale) + middle
 
     @property
     def complete(self) -> bool:
@@ -205,6 +216,17 @@ class MomentMeans:
             )
             rows.append((above - below) / (2 * STEP))
         return np.array(rows)
+
+
+def _squares(features: int) -> Bools:
+    pairs = combinations_with_replacement(range(features), 2)
+    return np.array([False] * features + [one == two for one, two in pairs])
+
+
+def _scales(features: int) -> tuple[Floats, Floats]:
+    """Return the scale and the middle of each moment, which levels of [-1, 1] are turned into."""
+    squares = _squares(features)
+    return np.where(squares, 0.5, 1.0), np.where(squares, 0.5, 0.0)
 
 
 def _apart(covariances: Floats, others: Counts, one: int) -> Floats:

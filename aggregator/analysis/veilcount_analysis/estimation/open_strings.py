@@ -16,14 +16,14 @@ found, so this is repeated.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import sqrt
 
 import numpy as np
 
 from ..scipy_modules import special
-from .confidence_intervals import Bools, Counts, Ends, Floats, quantile
+from .confidence_intervals import Alpha, Bools, Counts, Ends, Floats, quantile
 from .covered_supports import CoveredSupports, DilutedSupports
 from .estimator import IntervalTarget
 from .proportions import SupportCounts
@@ -33,11 +33,7 @@ ALL_FAKE = 0.99  # of a part
 HEAVY = 3.5  # standard errors above noise
 COLLISIONS = 0.1  # expected number of strings found because their bucket is another's
 LEAST = 2.05  # standard errors of each half, however few buckets are heavy
-#: candidates tested so far, a tenth more since they are counted approximately; strings expected to
-#: be found by chance among them
-PRICES = ((110, 0.02), (11_000, 0.05), (1.1e6, 0.4), (1.1e8, 0.02), (1.1e10, 0.01))
-#: the same for discoveries, each of which may find several strings by chance
-DISCOVERIES = ((1.5, 0.375), (11, 0.1), (1100, 0.02))
+SCORE_STEP = 1e-4  # of the score of a string that is found half of the time
 BY_LETTERS = 1e-5  # with which a beginning passes by chance, about, until a string is found
 APART = 5.0  # standard errors between the halves: one of them holds another string, too
 
@@ -92,23 +88,34 @@ class HalfSupports:
     def error(self, target: IntervalTarget) -> Floats:
         return self._chosen([half.error(target) for half in (self.whole, *self.halves)])
 
-    def interval(self, alpha: float, target: IntervalTarget) -> Ends:
+    def interval(self, alpha: Alpha, target: IntervalTarget) -> Ends:
         ends = [half.interval(alpha, target) for half in (self.whole, *self.halves)]
-        return self._ends(ends)
+        return self._chosen([low for low, _ in ends]), self._chosen([high for _, high in ends])
 
-    def few(self, alpha: float, target: IntervalTarget) -> Bools:
+    def few(self, alpha: Alpha, target: IntervalTarget) -> Bools:
         return self.whole.few(alpha, target)
 
     def poisoned(self, fakes: float) -> Ends:
-        return self._ends([half.poisoned(fakes) for half in (self.whole, *self.halves)])
+        """Return the range of the honest shares: a fake chooses its half.
+
+        All fakes in one half make the halves differ, or hide that they do. So the honest share was
+        that of the whole or of the smaller half, whichever is shown.
+        """
+        low, high = self.whole.poisoned(fakes)
+        if not self.sizes.all():
+            return low, high
+        one, two = (
+            half.poisoned(min(fakes * int(self.sizes.sum()) / half.n, ALL_FAKE))
+            for half in self.halves
+        )
+        least: Floats = np.minimum(low, np.minimum(one[0], two[0]))
+        most: Floats = np.maximum(high, np.minimum(one[1], two[1]))
+        return least, most
 
     @property
     def supports(self) -> Counts:
         """How often the reports of both halves support each candidate."""
         return self.whole.counts
-
-    def _ends(self, ends: list[Ends]) -> Ends:
-        return self._chosen([low for low, _ in ends]), self._chosen([high for _, high in ends])
 
     def _chosen(self, figures: list[Floats]) -> Floats:
         """Return the figure of the whole; where a bucket is shared, of the smaller half."""
@@ -141,10 +148,10 @@ class PartSupports:
     def error(self, target: IntervalTarget) -> Floats:
         return self.part.error(target)
 
-    def interval(self, alpha: float, target: IntervalTarget) -> Ends:
+    def interval(self, alpha: Alpha, target: IntervalTarget) -> Ends:
         return self.part.interval(alpha, target)
 
-    def few(self, alpha: float, target: IntervalTarget) -> Bools:
+    def few(self, alpha: Alpha, target: IntervalTarget) -> Bools:
         return self.part.few(alpha, target)
 
     def poisoned(self, fakes: float) -> Ends:
@@ -211,22 +218,37 @@ def _strongest(passing: Bools, both: Floats, buckets: Counts) -> Bools:
     return chosen
 
 
-def chance(tested: float, prices: Sequence[tuple[float, float]] = PRICES) -> float:
-    """Return the probability with which noise lets a candidate pass, after so many tested ones.
-
-    Together at most half a string is expected to be found by chance, whether all candidates are
-    named at once or one by one: each stage adds at most its own part to the sum.
-    """
-    for most, expected in prices:
-        if tested <= most:
-            return expected / most
-    raise ValueError(f"{tested:,.0f} tests, at most {prices[-1][0]:,.0f}")
-
-
 def least_share(response: ResponseDistribution, n: float, alpha: float) -> float:
-    """Return the share of a string that is found half of the time."""
-    error = sqrt(response.floor / n) / response.gap
-    return _score(alpha) * error
+    """Return the share of a string that is found half of the time, by both halves."""
+    return _median_score(alpha) * sqrt(response.floor / n) / response.gap
+
+
+def least_share_by_letters(response: ResponseDistribution, n: float) -> float:
+    """Return that of a string that is found by its beginnings, about, n for each part."""
+    return _score(BY_LETTERS) * sqrt(response.floor / n) / response.gap
+
+
+@lru_cache(maxsize=256)
+def _median_score(alpha: float) -> float:
+    """Return the score of a string that passes in both halves, and together, half of the time.
+
+    Where alpha is large, the halves decide: each must stand LEAST above noise.
+    """
+    needed, steps = _score(alpha), np.linspace(-8, 8, 3_201)
+    weights = np.exp(-(steps**2) / 2)
+    weights /= weights.sum()
+
+    def power(score: float) -> float:
+        mean = score / sqrt(2)
+        first = mean + steps
+        second = special.ndtr(mean - np.maximum(sqrt(2) * needed - first, LEAST))
+        return float(weights @ (second * (first > LEAST)))
+
+    low, high = 0.0, 2 * needed + 2 * LEAST
+    while high - low > SCORE_STEP:
+        middle = (low + high) / 2
+        low, high = (middle, high) if power(middle) < 1 / 2 else (low, middle)
+    return high
 
 
 def _collision_level(scores: Floats, known: Bools, candidates: int) -> float:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from veilcount_shared.mechanisms import ProjectiveGeometry
 from veilcount_shared.mechanisms.finite_field import FiniteField, get_field
@@ -38,6 +39,9 @@ SMALL = 1 << 18
 #: ch. 24], rows and columns together; three transforms and a product take part, and the grid's
 #: log2(2v) is below 2 log2(v)
 ERROR = 32 * np.finfo(np.float64).eps
+#: of a transform that is rounded to single precision: that adds to a sum at most this, times
+#: the norms of both factors [Cauchy-Schwarz]
+SINGLE = float(np.finfo(np.float32).eps)
 BLOCK = 1 << 18  # cells or vectors at a time
 DIGIT = 18  # bits, of counts that are too many for one transform: few enough for any length
 MASK = (1 << DIGIT) - 1
@@ -51,29 +55,44 @@ class Cycle:
     points: Numbers
     hyperplanes: Numbers
     grid: CycleGrid
-    meets: Turned
+    marks: NDArray[np.uint8]  # a bit for each place of the cycle: whether its point is met
+    meets: NDArray[np.complex64]  # their transform, in half the memory
 
     def supports(self, cells: Counts, wanted: range) -> Counts:
         """Return how many reports' hyperplanes hold each wanted point: exactly, in integers.
 
-        What all cells have in common is taken off first and each point is given its share of it. If
-        the rest is still so large that a transform might err by a quarter, its digits go one by
-        one. The rest is not kept during a transform: it is as long as all cells.
+        What all cells have in common is taken off first and each point is given its share of it.
+        Single precision serves for the transform of who meets whom until the rest is of some 10^8
+        reports; then it is made in double precision. If the rest is still so large that a
+        transform might err by a quarter, its digits go one by one. The rest is not kept during a
+        transform: it is as long as all cells.
         """
         common = int(cells.min())
-        error = ERROR * np.log2(len(cells)) * np.sqrt(2 * self.owned)  # the repeated ones too
-        if error * _norm(cells, common) < 1 / 4:
-            total = self._rounded(lambda at: cells[at] - common, wanted)
+        norm = _norm(cells, common) * np.sqrt(2 * self.owned)  # the repeated ones too
+        error = ERROR * np.log2(len(cells))
+        if (error + SINGLE) * norm < 1 / 4:
+            total = self._rounded(lambda at: cells[at] - common, wanted, self.meets)
+        elif error * norm < 1 / 4:
+            total = self._rounded(lambda at: cells[at] - common, wanted, self._meets())
         else:
-            total = self._rounded(lambda at: (cells[at] - common) & MASK, wanted)
+            total = self._rounded(lambda at: (cells[at] - common) & MASK, wanted, self._meets())
             total += self.supports((cells - common) >> DIGIT, wanted) << DIGIT
         total += common * self.owned
         return total
 
-    def _rounded(self, take: Callable[[Numbers], Counts], wanted: range) -> Counts:
+    def _meets(self) -> Turned:
+        """Return the transform of who meets whom, in double precision."""
+        return self.grid.repeated(np.unpackbits(self.marks, count=self.grid.length) == 1)
+
+    def _rounded(
+        self,
+        take: Callable[[Numbers], Counts],
+        wanted: range,
+        meets: Turned | NDArray[np.complex64],
+    ) -> Counts:
         """Multiply the transforms."""
         turned = self.grid.transform(lambda places: take(self.hyperplanes[places]))
-        turned *= self.meets
+        turned *= meets
         supports = np.empty(len(wanted) + 1, np.int64)  # the last: of points that are not wanted
         for places, line in self.grid.line(turned):
             at = (self.points[places] - np.int32(wanted.start)).view(np.uint32)  # never below 0
@@ -88,7 +107,7 @@ def _norm(cells: Counts, common: int) -> float:
 
 
 def cycle(q: int, t: int) -> Cycle:
-    """Return the cycle of PG(t-1, q). A few are kept: a large one (110 MB at most) and small ones.
+    """Return the cycle of PG(t-1, q). A few are kept: a large one (80 MB at most) and small ones.
 
     Making one takes about a second at most.
     """
@@ -100,7 +119,8 @@ def _made(q: int, t: int) -> Cycle:
     low = polynomial(q, t)
     first = _first_coordinates(gf, low, v + t)
     grid = CycleGrid.from_length(v)
-    meets = grid.repeated(first[:v] == 0)  # first: before the rest takes memory
+    marks = first[:v] == 0
+    meets = grid.repeated(marks).astype(np.complex64)  # first: before the rest takes memory
     # backwards from u_v, which is u_0 up to a scalar
     backwards = [first[place + v : place : -1] for place in range(t)]
     return Cycle(
@@ -108,6 +128,7 @@ def _made(q: int, t: int) -> Cycle:
         _numbers(gf, v, lambda block: _coordinates(gf, low, first[block.start : block.stop + t])),
         _numbers(gf, v, lambda block: [backward[block] for backward in backwards]),
         grid,
+        np.packbits(marks),
         meets,
     )
 

@@ -16,16 +16,20 @@ from veilcount_shared.mechanisms import ProjectiveGeometry
 from veilcount_shared.mechanisms.projective_geometry import points
 
 from .confidence_intervals import (
+    Alpha,
     Bools,
     Counts,
     Ends,
     Floats,
     agresti_coull,
     bernstein,
+    chosen,
     cohort_tails,
+    distinct,
     quantile,
     sampled_tails,
     score,
+    separate,
 )
 from .estimator import IntervalTarget, enough, honest_range
 from .projective_supports import points_held
@@ -53,22 +57,19 @@ class SupportCounts:
     def error(self, target: IntervalTarget) -> Floats:
         return np.sqrt(self.noise.variance(self.points, sampled=target.sampled) / self.n)
 
-    def interval(self, alpha: float, target: IntervalTarget) -> Ends:
-        """Return score intervals; where counts are small, exact ones.
-
-        Counts repeat, small ones above all, and each is worked out once.
-        """
-        counts, places = np.unique(self.counts, return_inverse=True)
+    def interval(self, alpha: Alpha, target: IntervalTarget) -> Ends:
+        """Return score intervals; where counts are small, exact ones."""
+        counts, alpha, places = distinct(self.counts, alpha)
         once = replace(self, counts=counts)
         ends = score(once.points, self.n, self.noise, quantile(alpha), sampled=target.sampled)
         few = once.few(alpha, target)
         if few.any():
-            exact = replace(self, counts=counts[few]).of_few(alpha, target)
+            exact = replace(self, counts=counts[few]).of_few(chosen(alpha, few), target)
             for end, better in zip(ends, exact, strict=True):
                 end[few] = better
         return ends[0][places], ends[1][places]
 
-    def of_few(self, alpha: float, target: IntervalTarget) -> Ends:
+    def of_few(self, alpha: Alpha, target: IntervalTarget) -> Ends:
         """Return the intervals that hold at any n."""
         if not self.response.binary:
             sampled = target.sampled
@@ -76,7 +77,7 @@ class SupportCounts:
         tails = sampled_tails if target.sampled else cohort_tails
         return tails(self.counts, self.n, self.response, alpha)
 
-    def few(self, alpha: float, target: IntervalTarget) -> Bools:
+    def few(self, alpha: Alpha, target: IntervalTarget) -> Bools:
         """Of a sample, the rarer outcome counts; else, how many counts are expected to be noise."""
         if target.sampled and self.response.binary:
             return np.minimum(self.counts, self.n - self.counts) < enough(alpha)
@@ -91,9 +92,9 @@ class SupportCounts:
         least, most = self.response.share(reach)
         return honest_range(self.points, least, most, fakes)
 
-    def rows(self, chosen: slice) -> SupportCounts:
+    def rows(self, values: slice) -> SupportCounts:
         """Return the evidence on some of the values."""
-        return replace(self, counts=self.counts[chosen])
+        return replace(self, counts=self.counts[values])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,11 +119,13 @@ class GroupSums:
         """Return the standard errors, from the distribution of the whole group."""
         return np.concatenate([group.error(target) for group in self.groups])
 
-    def interval(self, alpha: float, target: IntervalTarget) -> Ends:
-        return _side_by_side([group.interval(alpha, target) for group in self.groups])
+    def interval(self, alpha: Alpha, target: IntervalTarget) -> Ends:
+        alphas = zip(self.groups, separate(alpha, len(self.groups)), strict=True)
+        return _side_by_side([group.interval(own, target) for group, own in alphas])
 
-    def few(self, alpha: float, target: IntervalTarget) -> Bools:
-        return np.concatenate([group.few(alpha, target) for group in self.groups])
+    def few(self, alpha: Alpha, target: IntervalTarget) -> Bools:
+        alphas = zip(self.groups, separate(alpha, len(self.groups)), strict=True)
+        return np.concatenate([group.few(own, target) for group, own in alphas])
 
     def poisoned(self, fakes: float) -> Ends:
         return _side_by_side([group.poisoned(fakes) for group in self.groups])
@@ -192,21 +195,22 @@ class CellSums:
     def error(self, target: IntervalTarget) -> Floats:
         return np.sqrt(self._variances(target) / self.n) / self.response.gap
 
-    def interval(self, alpha: float, target: IntervalTarget) -> Ends:
+    def interval(self, alpha: Alpha, target: IntervalTarget) -> Ends:
         """Return the intervals of the mean counts, mapped to shares."""
         reach, z = (self.least, self.most), quantile(alpha)
         ends = agresti_coull(self.means, self._variances(target), self.n, reach, z)
         low, high = self._score(z, target)
         return np.minimum(self.share(ends[0]), low), np.maximum(self.share(ends[1]), high)
 
-    def _score(self, z: float, target: IntervalTarget) -> Ends:
+    def _score(self, z: Alpha, target: IntervalTarget) -> Ends:
         ends = []
-        for point, floor, end in zip(self.points, self.others, self.members, strict=True):
+        rows = (self.points, self.others, self.members, np.broadcast_to(z, self.points.shape))
+        for point, floor, end, own in zip(*rows, strict=True):
             noise = replace(self.response, floor=floor, slope=end - floor)
-            ends.append(score(np.array([point]), self.n, noise, z, sampled=target.sampled))
+            ends.append(score(np.array([point]), self.n, noise, own, sampled=target.sampled))
         return _side_by_side(ends)
 
-    def few(self, _alpha: float, _target: IntervalTarget) -> Bools:
+    def few(self, _alpha: Alpha, _target: IntervalTarget) -> Bools:
         """Further answers at the ends, z^2 of them, stand in for what small counts lack."""
         return np.zeros(len(self.sizes), np.bool_)
 

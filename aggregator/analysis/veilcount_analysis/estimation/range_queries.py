@@ -22,7 +22,13 @@ from .cdf import BucketHistogram, Cdf, Floats, empty_histogram, histogram, isoto
 from .cover_reports import NO_COVERS, CoverReports
 from .estimator import IntervalTarget
 from .results import ESTIMANDS
-from .weighted_estimator import WeightedEstimator, WeightedFigures, weighted_figures
+from .weighted_estimator import (
+    DecodedNumbers,
+    WeightedAverage,
+    WeightedFigures,
+    WeightedMean,
+    weighted_figures,
+)
 
 GUARANTEED = "every edge at once, however the numbers are spread"
 AN_EDGE = 1e-9  # buckets: so near to an edge, a bound was meant to be that edge
@@ -38,7 +44,7 @@ class RangeShare:
     low: float
     high: float
     estimand: str
-    evidence: WeightedEstimator | None = field(default=None, repr=False, compare=False)
+    evidence: WeightedAverage | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,7 +93,7 @@ class TreeReports:
         figures = self.read(np.stack([parts, parts == 1, parts > 0]))
         share, low, high = float(figures.value[0]), float(figures.low[1]), float(figures.high[2])
         weights = parts[np.newaxis] @ self.weights
-        evidence = WeightedEstimator(self.counters, weights, 0.0, covers=self.covers)
+        evidence = WeightedAverage(self.counters, weights, self.covers)
         return RangeShare(above, below, share, low, high, ESTIMANDS[self.target], evidence)
 
     def _place(self, *bounds: float) -> Floats:
@@ -127,8 +133,26 @@ class RangeEstimator(BucketHistogram):
         return self.reports.between(above, below)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class TreeReading:
+    """The weight of each message in each bucket's share, and what it decodes to for the mean."""
+
+    weights: Floats
+    numbers: DecodedNumbers
+
+    @classmethod
+    def from_levels(cls, levels: Sequence[LevelResponse]) -> TreeReading:
+        """Return the best linear unbiased reading of the levels."""
+        weights = bucket_weights(levels)
+        rows = np.concatenate([level.outside + level.added for level in levels], axis=1)
+        middles = (np.arange(BUCKETS) + 0.5) / BUCKETS
+        numbers, squares = ((middles**power)[np.newaxis] @ weights for power in (1, 2))
+        noise = DecodedNumbers.from_rows(numbers, squares, rows / len(levels), middles)
+        return cls(weights, noise)
+
+
 def estimate_ranges(
-    weights: Floats,
+    reading: TreeReading,
     domain: Number,
     counters: Counters,
     level: float = 0.95,
@@ -136,8 +160,8 @@ def estimate_ranges(
     target: IntervalTarget = IntervalTarget.COHORT,
     covers: CoverReports = NO_COVERS,
 ) -> RangeEstimator:
-    """Return shares, CDF and mean, by the weight of each message in each bucket's share."""
-    reports = TreeReports(weights, domain, counters, level, target, covers)
+    """Return shares, CDF and mean."""
+    reports = TreeReports(reading.weights, domain, counters, level, target, covers)
     if reports.n <= 0:
         return RangeEstimator.extend(empty_histogram(domain, level, target), reports)
     below = reports.read(np.tri(BUCKETS - 1, BUCKETS), figures=BUCKETS - 1)
@@ -147,17 +171,9 @@ def estimate_ranges(
         target,
         frequency=reports.buckets,
         curve=Cdf.between(domain, share, below.low, below.high, GUARANTEED),
-        evidence=tree_mean(weights, domain, counters, covers),
+        evidence=WeightedMean.from_counters(domain, counters, reading.numbers, covers),
     )
     return RangeEstimator.extend(estimate, reports)
-
-
-def tree_mean(
-    weights: Floats, domain: Number, counters: Counters, covers: CoverReports = NO_COVERS
-) -> WeightedEstimator:
-    """Return the mean of the buckets' middles, from at least one report of a person."""
-    middles = (np.arange(BUCKETS) + 0.5)[np.newaxis] / BUCKETS
-    return WeightedEstimator.mean(domain, counters, middles @ weights, middles**2 @ weights, covers)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

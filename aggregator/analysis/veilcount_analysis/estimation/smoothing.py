@@ -6,7 +6,9 @@ top. It is post-processing, and costs no privacy.
 
 How far the level moves is estimated too, and the likeliest guess is often too small: bands would
 miss the jumps. So the largest steps are taken that the likelihood does not reject, which makes
-bands too wide rather than too narrow. Of cycles shorter than the whole, only the week is modelled.
+bands too wide rather than too narrow. They cover over all times together, not in each: at a sudden
+change the level has not moved far enough [tests/statistical/test_smoothing.py]. Of cycles shorter
+than the whole, only the week is modelled.
 """
 
 from __future__ import annotations

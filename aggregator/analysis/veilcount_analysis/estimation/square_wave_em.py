@@ -30,7 +30,7 @@ from ..series.packed_rows import Counters
 from .cdf import BucketHistogram, Cdf, Floats, empty_histogram, histogram
 from .cover_reports import NO_COVERS, CoverReports
 from .estimator import IntervalTarget
-from .weighted_estimator import WeightedEstimator
+from .weighted_estimator import DecodedNumbers, WeightedMean
 
 NOISE_ONLY = "noise only: not the details that too few answers leave even"
 GAIN = Fraction(1, 1000)  # EM stops where a step gains less log-likelihood than e^epsilon / 1000
@@ -58,7 +58,7 @@ def estimate_distribution(
     noise = received.noise(frequency, steps, target) / sqrt(reports)
     half = NormalDist().inv_cdf((1 + level) / 2) * noise
     curve = Cdf.between(domain, below, below - half, below + half, NOISE_ONLY)
-    evidence = WeightedEstimator.mean(domain, counters, wave.decoded, wave.squares, covers)
+    evidence = WeightedMean.from_counters(domain, counters, wave.numbers, covers)
     return histogram(level, target, frequency=frequency, curve=curve, evidence=evidence)
 
 
@@ -90,6 +90,12 @@ class SquareWaveTables:
         owned = (start <= level) & (level < start + self.width)
         rows: Floats = np.where(owned, self.inside, self.outside)
         return rows
+
+    @cached_property
+    def numbers(self) -> DecodedNumbers:
+        """What the levels decode to."""
+        middles = (np.arange(BUCKETS) + 0.5) / BUCKETS
+        return DecodedNumbers.from_rows(self.decoded, self.squares, self.rows, middles)
 
     @cached_property
     def least_steps(self) -> int:

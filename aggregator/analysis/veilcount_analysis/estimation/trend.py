@@ -1,36 +1,86 @@
 """The share whose state is true after some periods, from a trend's reports.
 
-It is the sum of the net changes in the intervals that cover these periods, at most one of each
-level. Different levels are different people, so the errors of a sum's terms are independent, and
-each term is a mean of independent signs. Whoever is of a level is drawn, so an interval covers the
-share among all people, and needs no less for those who reported.
+It is the least-squares sum of the net changes in all intervals that are over
+[estimation/trend_weights.py]. Different levels are different people, and the signs of one person
+are fair wherever nothing changed, so each interval is a mean of signs that are nearly independent
+of those of others. Whoever is of a level is drawn, so an interval covers the share among all
+people, and needs no less for those who reported.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from .confidence_intervals import Bools, Counts, Ends, Floats, quantile
+from .confidence_intervals import Alpha, Bools, Counts, Ends, Floats, quantile
 from .estimator import IntervalTarget, enough
+from .trend_smoothing import SmoothWeights
+from .trend_weights import interval_levels, share_weights
+
+ALL_FAKE = 0.99  # of an interval's reports
+
+
+@dataclass(frozen=True, eq=False)
+class TrendCounts:
+    """The reports of all intervals within the first periods, the shortest intervals first."""
+
+    gap: float  # the expectation of a sign
+    levels: int  # that are drawn, also those without an interval in these periods
+    periods: int
+    rises: Counts  # reports of a rise
+    reports: Counts
+
+    def after(self, period: int) -> TrendEstimator | None:
+        """Return the shares after so many periods; None: too few intervals have reports."""
+        weights = share_weights(self.periods, period, (self.reports > 0).tobytes())
+        if weights is None:
+            return None
+        used = np.flatnonzero(weights)
+        level, reports = interval_levels(self.periods)[used], self.reports[used]
+        return TrendEstimator(self, weights[used], level, self.rises[used], reports)
+
+    def smoothed_after(self, period: int) -> TrendEstimator:
+        """Return the shares after so many periods, of which `after` has an estimate, smoothed."""
+        used, error = np.flatnonzero(self.reports), float(self._smooth.errors[period - 1])
+        weights, level = self._smooth.weights[period - 1, used], interval_levels(self.periods)[used]
+        rises, reports = self.rises[used], self.reports[used]
+        return SmoothTrendEstimator(self, weights, level, rises, reports, error)
+
+    @cached_property
+    def _smooth(self) -> SmoothWeights:
+        reported = self.reports > 0
+        changes = (2 * self.rises / np.maximum(self.reports, 1) - 1) / self.gap
+        variance = 1 / (np.median(self.reports[reported]) * self.gap**2)
+        return SmoothWeights.fit(self.periods, changes, float(variance), reported)
+
+    @cached_property
+    def people(self) -> Counts:
+        """How many people of each level report: the median of its intervals with reports."""
+        starts = np.flatnonzero(np.diff(interval_levels(self.periods))) + 1
+        rows = [np.sort(row[row > 0]) for row in np.split(self.reports, starts)]
+        return np.array([row[len(row) // 2] for row in rows if len(row)])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrendEstimator:
     """The shares of false and of true after some periods."""
 
-    gap: float  # the expectation of a sign
-    rises: Counts  # reports of a rise, in each interval that covers the periods
-    reports: Counts  # all reports of each, at least one
+    counts: TrendCounts
+    weights: Floats  # of each interval with any
+    level: Counts
+    rises: Counts
+    reports: Counts
 
     @property
     def n(self) -> int:
-        return int(self.reports.sum())
+        """How many people report."""
+        return int(self.counts.people.sum())
 
     @property
     def points(self) -> Floats:
-        share = float(self._means.sum()) / self.gap
+        share = float(self.weights @ self._means) / self.counts.gap
         return np.array([1 - share, share])
 
     @property
@@ -44,29 +94,48 @@ class TrendEstimator:
 
     def error(self, target: IntervalTarget) -> Floats:  # noqa: ARG002 - the same for both
         variances = (1 - self._means**2) / self.reports
-        return np.full(2, np.sqrt(variances.sum()) / self.gap)
+        return np.full(2, np.sqrt(self.weights**2 @ variances) / self.counts.gap)
 
-    def interval(self, alpha: float, target: IntervalTarget) -> Ends:
+    def interval(self, alpha: Alpha, target: IntervalTarget) -> Ends:
         """Return normal intervals; where an interval has few reports, one that holds at any n."""
         half = quantile(alpha) * self.error(target)
         if self.few(alpha, target).any():  # Hoeffding's inequality, of signs
-            half = np.full(2, np.sqrt(2 * np.log(2 / alpha) * (1 / self.reports).sum()) / self.gap)
+            spread = self.weights**2 @ (1 / self.reports)
+            half = np.full(2, np.sqrt(2 * np.log(2 / alpha) * spread) / self.counts.gap)
         return self.points - half, self.points + half
 
-    def few(self, alpha: float, target: IntervalTarget) -> Bools:  # noqa: ARG002 - the same for both
+    def few(self, alpha: Alpha, target: IntervalTarget) -> Bools:  # noqa: ARG002 - the same for both
         rarer = np.minimum(self.rises, self.reports - self.rises)
         return np.full(2, bool((rarer < enough(alpha)).any()))
 
     def poisoned(self, fakes: float) -> Ends:
-        """Return the range of the honest shares: all fakes are of the interval they move most.
+        """Return the range of the honest shares, if this share of the devices is fake.
 
-        Whoever fakes a report chooses its level as well.
+        Whoever fakes a device chooses its level, and in each interval the sign that moves the share
+        most. The move is a convex function of a level's fakes, so it is largest if all choose one.
         """
-        fake, means = fakes * self.n, self._means
-        honest = np.maximum(self.reports - fake, 1.0)
-        low, high = (
-            np.clip((self.reports * means + moved) / honest, -1, 1) - means
-            for moved in (-fake, fake)
-        )
-        share = self.points[1] + np.array([low.min(), high.max()]) / self.gap
-        return np.array([1 - share[1], share[0]]), np.array([1 - share[0], share[1]])
+        people = self.counts.people
+        unseen = self.counts.levels - len(people)  # of levels without reports so far
+        devices = people.sum() + unseen * people.max()
+        fake = np.minimum(fakes * devices, ALL_FAKE * self.reports)
+        moves = []
+        for sign in (-1, 1):
+            signs, means = sign * np.sign(self.weights), self._means
+            honest = (self.reports * means + signs * fake) / (self.reports - fake)
+            moved = self.weights * (np.clip(honest, -1, 1) - means) / self.counts.gap
+            moves.append(sign * (sign * np.bincount(self.level, moved)).max())
+        low, high = self.points[1] + np.array(moves)
+        return np.array([1 - high, low]), np.array([1 - low, high])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SmoothTrendEstimator(TrendEstimator):
+    """Shares that also use how the others move; intervals hold over all periods together."""
+
+    stated_error: float
+
+    def error(self, target: IntervalTarget) -> Floats:  # noqa: ARG002 - the same for both
+        return np.full(2, self.stated_error)
+
+    def few(self, alpha: Alpha, target: IntervalTarget) -> Bools:  # noqa: ARG002 - the walk is normal
+        return np.zeros(2, np.bool_)

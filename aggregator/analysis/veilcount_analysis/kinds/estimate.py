@@ -18,8 +18,9 @@ from .kind import Kind
 from .results import Figure, RangeEstimate
 from .sample_adequacy import SampleAdequacy, Terms, observed_adequacy, sample_adequacy
 from .scope import Scope
-from .smoothing import smooth_figures, smoothing_problem
+from .smoothing import BANDS, smooth_figures, smoothing_problem
 from .source import SelectedValues, Source, Tally
+from .weighting import CellReader, reweighted
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,7 +43,8 @@ class SeriesData:
 
     def figure_count(self, kind: Kind[Any, Any]) -> int:
         """Return how many figures it will have."""
-        return len(self.scope.ranges) * (kind.rows or len(self.selection.labels))
+        views = 1 if kind.collection.margins is None else 2  # raw, and reweighted
+        return len(self.scope.ranges) * (kind.rows or views * len(self.selection.labels))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +66,10 @@ def estimate_series(kind: Kind[Any, Any], query: EstimateQuery, data: SeriesData
     if problem:
         raise QueryError("view", View.SMOOTH.value, problem)
     ranges = tuple(_ranges(kind, query, data))
-    if is_smooth:
-        ranges = tuple(smooth_figures(kind, query, ranges))
     facts = data.selection.facts
     notes = (*kind.notes(facts), *cover_notes(data.whole))
+    if is_smooth:
+        ranges, notes = tuple(smooth_figures(kind, query, ranges)), (*notes, BANDS)
     return SeriesFigures(facts, notes, failed, message, ranges)
 
 
@@ -89,7 +91,9 @@ def _ranges(
     for time_range in data.scope.ranges:
         contributions = time_range.contributions(kind.collection)
         counted = kind.read(data.source, data.scope, time_range)
-        result = kind.figures(counted, query, data.selection, time_range)
+        raw = kind.figures(counted, query, data.selection, time_range)
+        reader = CellReader(kind, data.source, data.scope.cells, time_range)
+        result = reweighted(reader, query, data.selection, raw)
         covers = counted.covers if isinstance(counted, Tally) else 0
         width = widest(result.figures)
         adequacy = judge(kind, query, result.n, width, contributions, covers=covers)

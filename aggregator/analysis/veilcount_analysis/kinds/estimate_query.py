@@ -130,7 +130,8 @@ class EstimateQuery(SelectionQuery):
         View,
         parameter(
             "raw is unbiased; consistent is nonnegative and sums to 100 %; smooth estimates each"
-            " time range from all of them, where `answers` are fewer than periods."
+            " time range from all of them, where `answers` are fewer than periods; its bands hold"
+            " over all periods together."
         ),
     ] = View.RAW
     groups: Annotated[

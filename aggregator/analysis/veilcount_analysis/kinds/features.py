@@ -2,57 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
-from itertools import combinations
-from math import inf, isfinite
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-import numpy as np
 from numpy.random import Generator
 
-from veilcount_shared import Collection
 from veilcount_shared.domain import Features
 
 from ..errors import QueryError
-from ..estimation import IntervalTarget, poisoning_band
-from ..estimation.confidence_intervals import Floats
-from ..estimation.moment_poisoning import MomentFigures, deviations, slopes
-from ..estimation.moments import (
-    Figures,
-    Function,
-    MomentMeans,
-    Numbers,
-    correlations,
-    covariances,
-    means,
-    regression,
-)
-from ..estimation.poisoning import PoisoningBand
 from ..estimation.results import ESTIMANDS
 from ..mechanisms.estimates import target_of
 from ..mechanisms.moments import moments_handler
 from ..privacy.trust_models import Quantity
 from ..query_params import Parameters
-from ..simulation.correlated_numbers import FeaturesSimulation, simulate_numbers, true_moments
+from ..simulation.correlated_numbers import FeaturesSimulation
 from ..simulation.simulated_figures import SimulatedFigures
-from ..text.number_format import precise
-from ..text.view_parts import Table
 from .estimate_query import EstimateQuery
 from .headline import Headline
 from .kind import NUMBER_ROWS, SummedKind
+from .moment_figures import SEPARATOR, MomentTerms, moment_figures
 from .numbers import ONE_LOOK, UNTESTED
 from .panels import Form, Panel
 from .results import Figure, RangeFigures
+from .simulated_features import simulate_features
 from .source import SelectedValues, Tally
 from .time_ranges import TimeRange
 from .values import UNLISTED
 
 REMOVE = "features have no values to select: remove it"
 MOMENTS = ("mean", "deviation", "covariance", "correlation", "coefficient", "intercept")
-SEPARATOR = ", "  # of the names of two numbers, which have none
-SIMULATED = ("figure", "of", "truth", "local", "interval")
 
 
 class FeatureMoments(SummedKind[Features]):
@@ -124,134 +102,4 @@ class FeatureMoments(SummedKind[Features]):
     def simulate(self, options: Parameters, generator: Generator) -> SimulatedFigures:
         query = FeaturesSimulation.parse(options)
         self._check_regress(query.regress)
-        counters = simulate_numbers(self.collection, query.n, query.correlation, generator)
-        estimates = moments_handler(self.collection).means(counters)
-        if not estimates.complete:
-            raise QueryError("n", query.n, "too few for a report of each moment")
-        terms = MomentTerms(query.level, regress=query.regress)
-        truth = true_moments(self.collection, query.correlation)
-        both = (moment_figures(self.domain, moments, terms) for moments in (truth, estimates))
-        rows = [(float(true.figure or 0), figure) for true, figure in zip(*both, strict=True)]
-        stated = [(true, row) for true, row in rows if row.low is not None and row.high is not None]
-        covered = sum(row.low <= true <= row.high for true, row in stated)
-        return SimulatedFigures(
-            n=query.n,
-            level=query.level,
-            facts={
-                "correlation": query.correlation,
-                "moments": [_simulated_row(true, row) for true, row in rows],
-            },
-            table=Table("", SIMULATED, [_simulated_cells(true, row) for true, row in rows]),
-            closing=(f"the truth is in {covered} of {len(stated)} intervals stated",),
-            target=IntervalTarget.POPULATION,
-        )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Units:
-    """What -1 to 1 is in the units of each feature."""
-
-    middles: Floats
-    halves: Floats
-
-    @classmethod
-    def from_features(cls, domain: Features) -> Units:
-        """Return the middle and half the width of each range."""
-        ends = np.array(
-            [
-                [float(number_range.low), float(number_range.high)]
-                for _, number_range in domain.features
-            ]
-        )
-        return cls(ends.mean(axis=1), np.ptp(ends, axis=1) / 2)
-
-    def of(self, function: Function) -> Function:
-        """Return a function of the numbers in their units."""
-
-        def converted(numbers: Numbers) -> Floats:
-            scale = np.outer(self.halves, self.halves)
-            moved = Numbers(self.middles + self.halves * numbers.means, numbers.covariances * scale)
-            return function(moved)
-
-        return converted
-
-
-@dataclass(frozen=True, slots=True)
-class MomentTerms:
-    """The level of the intervals, the share of fakes of the bands, and what is regressed."""
-
-    level: float
-    fakes: Fraction = Fraction(0)
-    regress: str | None = None
-
-
-def moment_figures(domain: Features, found: MomentMeans, terms: MomentTerms) -> Iterator[Figure]:
-    """Yield the figures of moments; with `regress`, those of a regression of it on all others."""
-    names, units, level = domain.names, Units.from_features(domain), terms.level
-
-    def figures(function: Function) -> Figures:
-        return found.figures(units.of(function), level)
-
-    def band(function: Function, limit: float = inf) -> PoisoningBand:
-        return poisoning_band(MomentFigures(found, units.of(function), -limit, limit), terms.fakes)
-
-    alone, pairs = [(name,) for name in names], list(combinations(names, 2))
-    yield from _figures("mean", alone, figures(means), band(means))
-    spread = scaled(found.deviations(level), units.halves)
-    yield from _figures("deviation", alone, spread, band(deviations))
-    yield from _figures("covariance", pairs, figures(covariances), band(covariances))
-    yield from _figures("correlation", pairs, found.correlations(level), band(correlations, 1.0))
-    if terms.regress:
-        target = names.index(terms.regress)
-        of = [(terms.regress, name) for name in names if name != terms.regress]
-        others = np.delete(units.halves, target)
-        found_slopes = found.coefficients(target, level)
-        moved = band(slopes(target))
-        scaled_slopes = scaled(found_slopes, units.halves[target] / others)
-        yield from _figures("coefficient", of, scaled_slopes, moved)
-        intercept = figures(lambda numbers: regression(target)(numbers)[-1:])
-        if not np.isfinite(found_slopes.low).all():
-            intercept = scaled(intercept, np.array([np.nan]))
-        last = PoisoningBand(moved.fakes, moved.low[-1:], moved.high[-1:])
-        yield from _figures("intercept", [(terms.regress,)], intercept, last)
-
-
-def scaled(found: Figures, units: Floats) -> Figures:
-    """Return figures in other units."""
-    return Figures(found.points * units, found.low * units, found.high * units)
-
-
-def features_of(collection: Collection) -> Features:
-    """Return the features of a collection, or refuse any other."""
-    if not isinstance(collection.domain, Features):
-        raise TypeError(f"{collection.name}: it has no features")
-    return collection.domain
-
-
-def _figures(
-    kind: str, names: Sequence[tuple[str, ...]], found: Figures, band: PoisoningBand
-) -> Iterator[Figure]:
-    for place, of in enumerate(names):
-        ends = (found.points, found.low, found.high, band.low, band.high)
-        point, low, high, fake_low, fake_high = (float(end[place]) for end in ends)
-        name = SEPARATOR.join(of)
-        if not (isfinite(point) and isfinite(low) and isfinite(high)):
-            yield Figure(kind, name, None)
-        elif isfinite(fake_low) and isfinite(fake_high):
-            yield Figure(kind, name, point, low, high, fake_low, fake_high)
-        else:
-            yield Figure(kind, name, point, low, high)
-
-
-def _simulated_row(truth: float, row: Figure) -> dict[str, object]:
-    names = str(row.of).split(SEPARATOR)
-    ends = {"figure": row.figure, "low": row.low, "high": row.high}
-    return {"kind": row.kind, "of": names, "truth": truth, **ends}
-
-
-def _simulated_cells(truth: float, row: Figure) -> tuple[str, ...]:
-    head = (row.kind, str(row.of), f"{truth:,.6g}")
-    if row.figure is None or row.low is None or row.high is None:
-        return (*head, "not stated", "")
-    low, high = (precise(end, row.low, row.high) for end in (row.low, row.high))
-    return (*head, precise(row.figure, row.low, row.high), f"{low} to {high}")
+        return simulate_features(self.collection, query, generator)

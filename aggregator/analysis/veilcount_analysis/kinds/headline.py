@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil, floor
 
-from ..text.number_format import FigureFormat
+from ..text.number_format import FigureFormat, sentence_case
 from ..text.result_columns import value_name
 from .results import Figure
 
 ONE_DIGIT = 5  # times an interval: of its half, one digit is shown
+WIDE = 0.1  # half an interval of a share above which a headline says no more than its ends
 AT_ONCE = "all values compared at once"
 
 
@@ -45,11 +47,14 @@ def shares_headline(figures: Sequence[Figure], *, leads: bool) -> Headline:
 
 
 def share_text(row: Figure) -> str:
-    """Return a share with its interval, both as far as a share can be."""
-    written = FigureFormat.for_widths([ONE_DIGIT * row.width], of_shares=True)
-    share, *ends = (min(max(end, 0.0), 1.0) for end in (row.figure or 0.0, *row.interval))
+    """Return a share's interval in whole hundredths, rounded outwards: it holds what that holds."""
+    low, high = (min(max(end, 0.0), 1.0) for end in row.interval)
+    least, most = floor(100 * low), ceil(100 * high)
     name = "yes" if row.of is True else value_name(row.of)
-    return f"{written.figure(share)} {name}, {written.ends(*ends)}"
+    if high - low > 2 * WIDE:
+        ends = f"somewhere between {least} and {most} of 100 answers are {name}"
+        return f"{sentence_case(ends)}; too few answers to say more"
+    return f"{least} to {most} of 100 answers are {name}"
 
 
 def mean_text(row: Figure) -> str:

@@ -8,7 +8,7 @@ names them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -19,6 +19,7 @@ from veilcount_shared import Collection, RandomSource
 from ..audit.audit_case import AuditCase, report_case
 from ..errors import QueryError
 from ..estimation import LookCount, View
+from ..estimation.raking import CellSupports
 from ..mechanisms import handler_of
 from ..mechanisms.handler import MechanismHandler
 from ..privacy.trust_models import Quantity
@@ -62,6 +63,8 @@ class Kind(ABC, Generic[D, T]):
     rows: ClassVar[int] = 0  # figures in a time range, where values are not selected
     figure: ClassVar[str] = "values"  # the subject of a verdict on n
     untested: ClassVar[str] = ""  # why there is no poisoning test
+    counted: ClassVar[str] = ""  # what n counts, if not reports
+    smooths: ClassVar[bool] = False  # its figures are read smooth, not smoothed afterwards
     measures_width: ClassVar[bool] = False  # adequacy by the widths of intervals instead of by n
     released_as: ClassVar[str] = "histogram"  # the central release that shows the same
 
@@ -106,6 +109,10 @@ class Kind(ABC, Generic[D, T]):
         self, data: T, query: EstimateQuery, selection: SelectedValues, time_range: TimeRange
     ) -> RangeFigures:
         """Return the figures of one time range."""
+
+    def cell_supports(self, tallies: Iterable[Tally], selection: SelectedValues) -> CellSupports:
+        """Return how many reports support what is shown, by the tallies of cells."""
+        raise NotImplementedError(f"{type(self).__name__} is not reweighted")
 
     # -- what a page offers ------------------------------------------------------------------------
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import date
 from math import nan
 
 from .labels import Value
@@ -14,10 +16,11 @@ from .time_ranges import TimeRange
 class Figure:
     """One figure with its interval, `low` to `high`, in its own unit; null: it cannot be stated.
 
-    `kind` is what it is: share, absent, mean, bucket, curve, quantile; of several numbers also
-    deviation, covariance, correlation, coefficient (of the second number, for the first) and
-    intercept. `of` is the value, range or numbers that it is of. `at` is a coordinate: where a
-    bucket begins, the edge that a share of a curve is below, the requested share of a quantile.
+    `kind` is what it is: share, absent, raked (a share, reweighted to the margins of a population),
+    mean, bucket, curve, quantile; of several numbers also deviation, covariance, correlation,
+    coefficient (of the second number, for the first) and intercept. `of` is the value, range or
+    numbers that it is of. `at` is a coordinate: where a bucket begins, the edge that a share of a
+    curve is below, the requested share of a quantile.
 
     `fake_low` to `fake_high` is the poisoning band; null for a figure with an interval: it has no
     band, or could be any number. `answers` is a share times n, `count` how many reports support a
@@ -57,6 +60,35 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
+class Weighting:
+    """How figures of a time range were reweighted to the margins of a population, or why not.
+
+    `method` is raked or none. The design effect is the factor of their variance; the largest weight
+    of a report is in average weights. `notes` are what a reader must know.
+    """
+
+    method: str
+    segments: tuple[str, ...]
+    source: str
+    as_of: date
+    estimand: str = ""
+    design_effect: float | None = None
+    largest_weight: float | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def sentences(self) -> Iterator[str]:
+        """What people read of the weights."""
+        if self.design_effect is not None and self.largest_weight is not None:
+            yield (
+                f"Reweighted to the {' and '.join(self.segments)} of the population"
+                f" ({self.source}, {self.as_of}): design effect {self.design_effect:.2f}, largest"
+                f" weight {self.largest_weight:.1f}"
+            )
+        yield from self.notes
+
+
+@dataclass(frozen=True, slots=True)
 class RangeFigures:
     """The figures of one time range, and what they estimate."""
 
@@ -65,6 +97,7 @@ class RangeFigures:
     figures: tuple[Figure, ...]
     leader: Value | None = None
     bands: str = ""  # what the bands of a curve and its quantiles cover
+    weighting: Weighting | None = None  # None: no margins are stated
 
 
 @dataclass(frozen=True, slots=True)

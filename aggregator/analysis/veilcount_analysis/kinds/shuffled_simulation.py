@@ -9,31 +9,40 @@ that the batch has against the server.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import sqrt
-from typing import Annotated, Any, ClassVar, NoReturn, Protocol
+from typing import Any, ClassVar, NoReturn, Protocol
 
 import numpy as np
 from numpy.random import Generator
 
 from veilcount_shared.batch_rules import BatchRules
-from veilcount_shared.collection import Model
 from veilcount_shared.mechanisms import Randomizer
+from veilcount_shared.shuffling.times import batch_rules
 
 from ..errors import QueryError
+from ..estimation.confidence_intervals import Counts
 from ..estimation.estimator import IntervalTarget
-from ..mechanisms import handler_of, tally
+from ..mechanisms import handler_of
 from ..mechanisms.handler import ShareHandler
 from ..mechanisms.sampling import Floats
 from ..privacy.trust_models import Quantity
-from ..query_params import Parameters, parameter
+from ..query_params import Parameters
 from ..series.series import Series
+from ..simulation.batch_models import (
+    LOCAL,
+    SHUFFLED,
+    BatchModel,
+    Runs,
+    batch_models,
+    run_count,
+)
 from ..simulation.local_vs_central import (
     AnswersSimulation,
     central_estimate,
     true_figures,
 )
-from ..simulation.population import GeneratorRandomSource, Population, simulate
+from ..simulation.population import Population, simulate
 from ..simulation.simulated_figures import SimulatedEstimate, SimulatedFigures, truth_table
 from ..simulation.true_values import TrueValues
 from ..text import number_format
@@ -48,8 +57,8 @@ from .scope import Scope
 from .source import Tally
 
 RUNS = 100
-MOST_COVERS = 10_000_000  # drawn one by one
-SHUFFLED, LOCAL, CENTRAL = MODELS = ("shuffled", "local", "central")
+CENTRAL = "central"
+MODELS = SHUFFLED, LOCAL, CENTRAL
 ERRORS = ("model", "epsilon", "root mean square error", "predicted", "intervals with the truth")
 
 
@@ -59,15 +68,7 @@ class ShuffledSimulation(AnswersSimulation):
 
     subject: ClassVar[str] = "shuffled values and means"
 
-    runs: Annotated[
-        int,
-        parameter(
-            f"Shuffled: number of batches, {RUNS} by default; the first is shown.",
-            ge=1,
-            le=10_000,
-            metavar="N",
-        ),
-    ] = RUNS
+    runs: Runs = None
 
 
 class PopulatedKind(Protocol):
@@ -87,6 +88,10 @@ class BatchSource:
         """Return the batch."""
         return self.batch
 
+    def counters_by_period(self, periods: range, cells: Sequence[int]) -> Counts:
+        """Return the counters of the only period."""
+        return self.batch.counters[np.newaxis]
+
     def is_over(self, period: int) -> bool:
         """Whether its period has ended: always."""
         return True
@@ -101,23 +106,11 @@ def simulate_shuffled(
     kind: Kind[Any, Any], options: Parameters, generator: Generator
 ) -> SimulatedFigures:
     """Return the figures of the first batch, and errors and coverage of all of them."""
-    rules = _rules(kind)
-    query = ShuffledSimulation.parse(options)
-    if query.runs * rules.covers > MOST_COVERS:
-        fix = f"give {MOST_COVERS // rules.covers:,} at most: each has {rules.covers:,} covers"
-        raise QueryError("runs", query.runs, fix)
-    batches = SimulatedBatches(kind, kind.population(query.truth, query.n), rules, query.level)  # type: ignore[attr-defined] # `_rules`
-    runs = [batches.draw(generator) for _ in range(query.runs)]
+    query, rules = ShuffledSimulation.parse(options), batch_rules(kind.collection)
+    number = run_count(batch_models(kind.collection), query.runs, RUNS)
+    batches = SimulatedBatches(kind, kind.population(query.truth, query.n), rules, query.level)  # type: ignore[attr-defined] # of an `AnswersSimulation`
+    runs = [batches.draw(generator) for _ in range(number)]
     return batches.figures(runs, query.top)
-
-
-def _rules(kind: Kind[Any, Any]) -> BatchRules:
-    """Return the rules of its batches, or refuse a kind whose batches are not simulated."""
-    collection = kind.collection
-    if collection.batch is None or kind.simulation is not AnswersSimulation:
-        fix = f"{ShuffledSimulation.subject} are simulated with covers"
-        raise QueryError("collection", collection.name, fix)
-    return collection.batch
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -157,28 +150,22 @@ class SimulatedBatches:
         cohort = Population(
             self.population.inputs, generator.multinomial(self.population.n, shares)
         )
-        collection = self.kind.collection
-        local = replace(collection, model=Model.LOCAL, epsilon=self.rules.epsilon, batch=None)
-        truth = self._true(cohort)
+        truth, models = self._true(cohort), batch_models(self.kind.collection)
         size = len(truth)
-        counters = {
-            SHUFFLED: (self.kind, self._batch(cohort, generator)),
-            LOCAL: (kind_of(local), Tally(simulate(local, cohort, generator))),
-        }
         estimates = {
-            model: _columns(batch_figures(kind, batch, self.level)[:size])
-            for model, (kind, batch) in counters.items()
+            model.name: self._estimate(model, cohort, generator)[:size] for model in models
         }
-        curated = central_estimate(local, cohort, generator, self.level)
-        return Run(truth, estimates | {CENTRAL: _first(curated, size)})
+        columns = {name: _columns(figures) for name, figures in estimates.items()}
+        curated = central_estimate(models[-1].collection, cohort, generator, self.level)
+        return Run(truth, columns | {CENTRAL: _first(curated, size)})
 
-    def _batch(self, cohort: Population, generator: Generator) -> Tally:
+    def _estimate(
+        self, model: BatchModel, cohort: Population, generator: Generator
+    ) -> tuple[Figure, ...]:
         """Draw reports from the mechanism's distribution, and covers by the mechanism itself."""
-        collection, covers = self.kind.collection, self.rules.covers
-        randomness = GeneratorRandomSource(generator)
-        counters = simulate(collection, cohort, generator)
-        messages = [collection.randomizer.cover(randomness) for _ in range(covers)]
-        return Tally(counters + tally(collection, messages), covers)
+        counters = simulate(model.collection, cohort, generator)
+        batch = Tally(model.among_covers(counters, generator), model.covers)
+        return batch_figures(kind_of(model.collection), batch, self.level)
 
     # -- what is shown -----------------------------------------------------------------------------
 

@@ -26,12 +26,17 @@ from .time_ranges import TimeRange
 
 COLUMNS = ("figure", "low", "high", "fake_low", "fake_high")
 SMOOTHED = frozenset({"share", "absent", "mean"})
+#: what is stated with the bands: in the period of a rise they may cover half of the time
+BANDS = (
+    "The bands of smoothed figures hold over all periods together; after a sudden change read the"
+    " raw figure."
+)
 
 
 def smoothing_problem(kind: Kind[Any, Any], time_ranges: Sequence[TimeRange]) -> str:
     """Return why there is no smooth view: a person is in every time range, or twice in one."""
     collection = kind.collection
-    if problem := kind.parameter_problem("view=smooth"):
+    if (problem := kind.parameter_problem("view=smooth")) or kind.smooths:
         return problem
     if collection.answering >= collection.periods:
         return "it takes a definition whose `answers` are fewer than its periods: give view=raw"
@@ -47,6 +52,8 @@ def smooth_figures(
     kind: Kind[Any, Any], query: EstimateQuery, ranges: Sequence[RangeEstimate]
 ) -> list[RangeEstimate]:
     """Return time ranges with smoothed figures; those without reports stay as they are."""
+    if kind.smooths:
+        return list(ranges)
     answered = [place for place, estimate in enumerate(ranges) if estimate.result.n]
     if len(answered) < FEWEST:
         fix = f"it takes {FEWEST} time ranges with reports, here are {len(answered)}: give view=raw"

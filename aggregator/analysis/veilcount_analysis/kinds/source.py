@@ -70,6 +70,9 @@ class Source(Protocol):
     def tally(self, periods: range, cells: Sequence[int]) -> Tally:
         """Return the tally of periods and cells together."""
 
+    def counters_by_period(self, periods: range, cells: Sequence[int]) -> Counts:
+        """Return the counters of cells together, a row for each period: of kinds with few."""
+
     def is_over(self, period: int) -> bool:
         """Whether a period has ended."""
 

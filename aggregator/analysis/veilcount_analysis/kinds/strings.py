@@ -17,7 +17,7 @@ from veilcount_shared.domain import MAX_LABEL, OpenStrings
 
 from ..errors import QueryError
 from ..estimation import NoReports
-from ..estimation.open_strings import chance
+from ..estimation.find_budget import chance_of_first
 from ..mechanisms import estimate_shares
 from ..mechanisms.candidate_search import MAX_CANDIDATES, Candidates, open_domain, open_handler
 from ..mechanisms.estimates import TermOptions
@@ -170,7 +170,7 @@ class Strings(SummedKind[OpenStrings]):
 
     @property
     def line(self) -> float:
-        return open_handler(self.collection).least_share(1, chance(MAX_CANDIDATES))
+        return open_handler(self.collection).least_share(1, chance_of_first(MAX_CANDIDATES))
 
     def _facts(self, search: CandidateSearch, whole: Tally) -> dict[str, Any]:
         handler, texts = open_handler(self.collection), set(search.texts)

@@ -70,7 +70,7 @@ class TimeRange:
     def contributions(self, collection: Collection) -> int:
         """Return the largest number of reports that one person may have sent.
 
-        Of a trend, to one figure: the intervals that cover a time are of different persons.
+        A trend counts persons, not reports.
         """
         if collection.is_trend:
             return 1

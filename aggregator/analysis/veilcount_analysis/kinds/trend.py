@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
 
-from veilcount_shared import RandomSource
+from veilcount_shared import Collection, RandomSource
 from veilcount_shared.domain import Boolean
 from veilcount_shared.schedule import period_end
 
 from ..audit.audit_case import AuditCase
 from ..audit.trend_histories import campaign_emitter, history_pair
+from ..estimation import View
 from ..estimation.confidence_intervals import Counts
 from ..estimation.estimator import IntervalTarget
 from ..estimation.results import IntervalTerms, estimate_frequencies
-from ..estimation.trend import TrendEstimator
+from ..estimation.trend import TrendCounts, TrendEstimator
 from ..mechanisms.trend import trend_handler
 from ..privacy.trust_models import Quantity
 from ..query_params import Parameters
@@ -46,20 +48,26 @@ class Trend(Kind[Boolean, Newest]):
     comparison = "a state over time is compared by its estimates: estimate both"
     untested = (
         "Reports of a rise or a fall have no poisoning test: the band states how far fake reports"
-        " could have moved a share."
+        " could have moved a share. They are a share of the devices, and choose how long their"
+        " intervals are."
     )
-    accepted_parameters: ClassVar[frozenset[str]] = frozenset({"values"})
+    accepted_parameters: ClassVar[frozenset[str]] = frozenset({"view=smooth", "values"})
     refused_parameters: ClassVar[Mapping[str, str]] = {
         **UNLISTED,
         "top": TWO,
         "group": TWO,
-        "view=consistent": "a trend has the raw view alone: view=raw",
+        "view=consistent": "a trend has no consistent view: view=raw or view=smooth",
         "page": "a trend has one page",
-        "view=smooth": "a trend is of all reports so far already: give view=raw",
         "looks=every": "the intervals of a trend hold at one planned look: looks=one",
     }
-    measures_width = True  # its figures are of some of the reports
+    counted = "people who report"
+    smooths = True
+    measures_width = True  # errors depend on which intervals are over
     simulation = TrendSimulation
+
+    def __init__(self, collection: Collection) -> None:
+        super().__init__(collection)
+        self._newest: tuple[Counts, TrendCounts] | None = None
 
     def simulate(self, options: Parameters, generator: Generator) -> SimulatedFigures:
         return simulate_trend(self.collection, TrendSimulation.parse(options), generator)
@@ -101,17 +109,25 @@ class Trend(Kind[Boolean, Newest]):
         return SelectedValues(labels, places, None, {"size": size, "page": 1, "pages": pages})
 
     def read(self, source: Source, scope: Scope, time_range: TimeRange) -> Newest:
-        """Return the newest period of a range that has an estimate, and it; over ones first."""
+        """Return the newest period of a range that has an estimate, and it.
 
-        def counters(period: int) -> Counts:
-            return source.tally(range(period, period + 1), (0,)).counters
-
-        handler = trend_handler(self.collection)
-        over = [period for period in time_range.periods if source.is_over(period)]
+        It is of all reports of periods that are over; in a range without one, up to the period.
+        """
+        ended = bisect_left(
+            range(self.collection.periods), True, key=lambda period: not source.is_over(period)
+        )
+        over = [period for period in time_range.periods if period < ended]
         for period in reversed(over or time_range.periods):
-            if evidence := handler.evidence(period, counters):
+            counters = source.counters_by_period(range(max(ended, period + 1)), scope.cells)
+            if evidence := self._counts(counters).after(period + 1):
                 return period, evidence
         return None
+
+    def _counts(self, counters: Counts) -> TrendCounts:
+        """Return the reports of each interval; all time ranges have the same array of counters."""
+        if self._newest is None or self._newest[0] is not counters:
+            self._newest = counters, trend_handler(self.collection).counts(counters)
+        return self._newest[1]
 
     def figures(
         self, data: Newest, query: EstimateQuery, selection: SelectedValues, time_range: TimeRange
@@ -119,9 +135,14 @@ class Trend(Kind[Boolean, Newest]):
         if data is None:
             return RangeFigures(0, "no answers yet", unanswered(selection.labels))
         period, evidence = data
+        smoothed = ""
+        if query.view is View.SMOOTH:
+            evidence, smoothed = evidence.counts.smoothed_after(period + 1), ", smoothed"
         terms = IntervalTerms(query.level, IntervalTarget.POPULATION)
         shares = estimate_frequencies(evidence, terms, np.arange(2))
         labels, places = selection.labels, selection.places
         figures = share_figures(shares, query, labels, places, at_once=False)
         day = period_end(self.collection, period).date() - ONE_DAY
-        return RangeFigures(evidence.n, f"at the end of {day}, {shares.estimand}", figures)
+        return RangeFigures(
+            evidence.n, f"at the end of {day}, {shares.estimand}{smoothed}", figures
+        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
@@ -19,6 +19,7 @@ from ..estimation.confidence_intervals import Counts, Ends
 from ..estimation.estimator import Estimator
 from ..estimation.fieller import RatioEstimator
 from ..estimation.proportions import SupportCounts
+from ..estimation.raking import CellSupports
 from ..estimation.response_distribution import ResponseDistribution
 from ..estimation.results import ESTIMANDS
 from ..mechanisms import estimate_shares, estimate_sums, poisoning_test, share_handler
@@ -45,6 +46,7 @@ ABSENT = "absent"
 LISTS_VALUES = "this collection lists its values: give values, or none for all"
 UNLISTED: Mapping[str, str] = {"candidates": LISTS_VALUES, "discover": LISTS_VALUES}
 SHARES = Panel(("share", ABSENT), "Shares of the reports")
+RAKED = Panel(("raked",), "Shares reweighted to the population")
 PROBABILITIES: Mapping[str, str] = {
     "P": "probability that a report supports its own value",
     "Q": "of another value: (count / n - Q) / (P - Q) is the raw share",
@@ -60,7 +62,7 @@ class Values(SummedKind[Boolean | Choice | Cross]):
     """Shares of listed values, or of groups of them; of hidden presence also that of `absent`."""
 
     name = "values"
-    panels = (SHARES,)
+    panels = (SHARES, RAKED)
     facts: ClassVar[Mapping[str, str]] = {
         **PROBABILITIES,
         **PAGES,
@@ -119,6 +121,11 @@ class Values(SummedKind[Boolean | Choice | Cross]):
             (absent,) = share_figures(shares.absent, query, (ABSENT,), np.arange(1))
             figures = (*figures, replace(absent, kind=ABSENT))
         return RangeFigures(shares.n, shares.estimand, figures, leader)
+
+    def cell_supports(self, tallies: Iterable[Tally], selection: SelectedValues) -> CellSupports:
+        handler, places = share_handler(self.collection), selection.places
+        counts = [handler.support_counts(tally.counters, places) for tally in tallies]
+        return CellSupports.from_counts(counts)
 
     def poisoning(self, whole: Tally) -> tuple[bool, str]:
         return poisoning_finding(self.collection, whole)

@@ -74,7 +74,7 @@ def found_places(
 ) -> Counts:
     """Return the indices of the candidates that were found, the most frequent first.
 
-    Noise alone finds each with probability `alpha` (`estimation.open_strings.chance`). So many
+    Noise alone finds each with probability `alpha` (`estimation.find_budget`). So many
     reports are a shuffler's covers.
     """
     handler = open_handler(collection)

@@ -16,7 +16,7 @@ from ..estimation.confidence_sequences import LookCount
 from ..estimation.estimator import Estimator
 from ..estimation.results import IntervalTerms
 from ..estimation.square_wave_em import estimate_distribution, get_wave
-from ..estimation.weighted_estimator import WeightedEstimator
+from ..estimation.weighted_estimator import WeightedMean
 from .handler import handles
 from .sampling import Ints
 from .window import WindowHandler
@@ -46,7 +46,7 @@ class DistributionHandler(WindowHandler[DistributionMechanism]):
         covers: int = 0,
     ) -> Estimator:
         wave, among = get_wave(self.mechanism), self.cover_reports(covers)
-        return WeightedEstimator.mean(domain, counters, wave.decoded, wave.squares, among)
+        return WeightedMean.from_counters(domain, counters, wave.numbers, among)
 
     @property
     def _slope(self) -> float:

@@ -14,7 +14,7 @@ from ..estimation.confidence_intervals import Counts, Floats
 from ..estimation.confidence_sequences import LookCount
 from ..estimation.estimator import Estimator, IntervalTarget
 from ..estimation.fieller import ratios
-from ..estimation.open_strings import chance
+from ..estimation.find_budget import chance_of_first
 from ..estimation.poisoning import PoisoningTest, frequent_messages, nonzero_supports
 from ..estimation.proportions import SupportCounts
 from ..estimation.results import (
@@ -162,7 +162,9 @@ def _found_strings(
     handler, named = open_handler(collection), Candidates.from_texts(open_domain(collection), texts)
     if handler.report_count(counters) <= covers:
         return _no_reports(0, terms.level)
-    places = found_places(collection, counters, named, chance(len(named.texts)), covers)
+    places = found_places(
+        collection, counters, named, chance_of_first(max(len(named.texts), 1)), covers
+    )
     evidence = handler.evidence(counters, named.places[places], covers)
     return estimate_frequencies(evidence, terms, places)
 

@@ -30,7 +30,7 @@ from ..estimation.confidence_sequences import LookCount
 from ..estimation.cover_reports import NO_COVERS, CoverReports
 from ..estimation.covered_supports import CoveredSupports
 from ..estimation.difference import persons_variance
-from ..estimation.estimator import Estimator
+from ..estimation.estimator import Estimator, IntervalTarget
 from ..estimation.proportions import SupportCounts
 from ..estimation.response_distribution import ResponseDistribution, SupportMechanism
 from ..estimation.results import IntervalTerms, MeanEstimate, NoReports
@@ -209,6 +209,15 @@ class ShareHandler(MechanismHandler[S]):
     @abstractmethod
     def joint_support(self, counters: Counts, whole: Counts) -> Floats:
         """Return for each input the mean over reports of [supported] times how many of `whole`."""
+
+    def share_covariance(
+        self,
+        evidence: SupportCounts,  # noqa: ARG002 - of subsets
+        shares: Floats,  # noqa: ARG002
+        target: IntervalTarget,  # noqa: ARG002
+    ) -> Floats | None:
+        """Return the covariance of the estimates of all values; None: there are too many."""
+        return None
 
     @abstractmethod
     def incidence(self) -> Floats:

@@ -15,11 +15,11 @@ from veilcount_shared.mechanisms import HashedStrings
 from ..estimation.confidence_intervals import Counts, Floats
 from ..estimation.estimator import Estimator
 from ..estimation.open_strings import (
-    BY_LETTERS,
     HalfSupports,
     PartSupports,
     among_covers,
     least_share,
+    least_share_by_letters,
     persons_part,
 )
 from ..estimation.proportions import SupportCounts
@@ -103,8 +103,9 @@ class HashedStringsHandler(ShareHandler[HashedStrings]):
         return super().cover_variance() * self._readings
 
     def reach(self) -> tuple[float, float]:
+        """Return that of fakes that all choose one part; the smaller one of two halves counts."""
         push, pull = super().reach()
-        return push * self._readings, pull * self._readings
+        return push * self._readings, pull * self.mechanism.parts
 
     def least_share(self, n: float, alpha: float, covers: int = 0) -> float:
         """Return the share of a string that is found half of the time, in a test at alpha.
@@ -114,7 +115,7 @@ class HashedStringsHandler(ShareHandler[HashedStrings]):
         received, reports = self.received(n, covers), n + covers
         if self._readings == 1:
             return least_share(received, reports, alpha)
-        return least_share(received, reports / self._readings, BY_LETTERS)
+        return least_share_by_letters(received, reports / self._readings)
 
     @property
     def _readings(self) -> int:

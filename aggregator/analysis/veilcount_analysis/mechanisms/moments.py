@@ -70,13 +70,15 @@ class MomentsHandler(MechanismHandler[Moments]):
     def draw_moments(self, points: NDArray[Any], generator: Generator) -> Ints:
         """Return moment and start of each device, from its points on the grid of each feature."""
         moments = self.mechanism.moments
+        squares = {(feature, feature) for feature in range(self.mechanism.features)}
         drawn = generator.integers(len(moments), size=len(points))
         numbers = 2 * points / GRID - 1
-        chosen = np.empty(len(points))
+        chosen = np.empty(len(points))  # as a part of the moment's range
         for place, moment in enumerate(moments):
             here = drawn == place
-            chosen[here] = numbers[here][:, moment].prod(axis=1)
-        grid = np.rint((chosen + 1) / 2 * GRID).astype(np.int64)
+            products = numbers[here][:, moment].prod(axis=1)
+            chosen[here] = products if moment in squares else (products + 1) / 2
+        grid = np.rint(chosen * GRID).astype(np.int64)
         starts = self._mean.draw_inputs(grid, generator)
         return drawn * self._starts + starts
 

@@ -18,11 +18,11 @@ from ..estimation.estimator import Estimator
 from ..estimation.range_queries import (
     LevelResponse,
     RangeEstimator,
-    bucket_weights,
+    TreeReading,
     estimate_ranges,
-    tree_mean,
 )
 from ..estimation.results import IntervalTerms
+from ..estimation.weighted_estimator import WeightedMean
 from ..series.packed_rows import Counters
 from .distribution import buckets
 from .handler import NumberHandler, ShareHandler, handles, share_handler_of
@@ -46,7 +46,7 @@ class RangeTreeHandler(NumberHandler[RangeTree]):
         self, domain: Number, counters: Counts, terms: IntervalTerms, covers: int = 0
     ) -> RangeEstimator:
         return estimate_ranges(
-            tree_weights(self.mechanism),
+            tree_reading(self.mechanism),
             domain,
             counters,
             terms.level,
@@ -61,8 +61,8 @@ class RangeTreeHandler(NumberHandler[RangeTree]):
         looks: LookCount,  # noqa: ARG002 - one look alone
         covers: int = 0,
     ) -> Estimator:
-        weights, among = tree_weights(self.mechanism), self.cover_reports(covers)
-        return tree_mean(weights, domain, counters, among)
+        numbers, among = tree_reading(self.mechanism).numbers, self.cover_reports(covers)
+        return WeightedMean.from_counters(domain, counters, numbers, among)
 
     @property
     def cover_chances(self) -> Floats:
@@ -119,10 +119,10 @@ class RangeTreeHandler(NumberHandler[RangeTree]):
 
 
 @lru_cache(maxsize=8)
-def tree_weights(mechanism: RangeTree) -> Floats:
-    """Return the weight of each message in each bucket's share."""
+def tree_reading(mechanism: RangeTree) -> TreeReading:
+    """Return how the messages of all levels are read."""
     levels = RangeTreeHandler(mechanism).levels
-    return bucket_weights(
+    return TreeReading.from_levels(
         [
             LevelResponse.from_incidence(level.mixture.P, level.mixture.owned, level.incidence())
             for level in levels

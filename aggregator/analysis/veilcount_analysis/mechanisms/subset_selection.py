@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -13,7 +13,8 @@ from veilcount_shared.mechanisms import SubsetSelection
 
 from ..estimation.confidence_intervals import Counts, Floats
 from ..estimation.covered_supports import CoveredSupports
-from ..estimation.estimator import Estimator
+from ..estimation.estimator import Estimator, IntervalTarget
+from ..estimation.joint_difference import MOST_VALUES, pair_supports, share_covariance
 from ..estimation.proportions import GroupSums, SupportCounts
 from ..estimation.response_distribution import group_of_cover, group_response
 from ..series.packed_rows import Counters, Packed
@@ -43,6 +44,13 @@ class SubsetSelectionHandler(ShareHandler[SubsetSelection]):
         m = self.mechanism
         packed = m.w > 1 and not m.masked and m.label_bits <= MAX_SYMBOL_BITS
         return (1, 8, m.label_bits) if packed else (1, 8)
+
+    @property
+    def message_supports(self) -> Callable[[int, int], bool] | None:
+        """Whether an input is a member: of one member, the message itself says it."""
+        if self.mechanism.w == 1:
+            return None
+        return lambda message, x: x in self.mechanism.members(message)
 
     def valid_rows(self, rows: Packed) -> Flags:
         """Return which rows are w-subsets, in their one encoding."""
@@ -115,18 +123,21 @@ class SubsetSelectionHandler(ShareHandler[SubsetSelection]):
         Any two inputs are supported together with one of two probabilities, depending on whether
         one of them is the reporter's own.
         """
-        k, w, P = self.mechanism.k, self.mechanism.w, self.mechanism.P
-        marked = np.zeros(k)
+        marked = np.zeros(self.mechanism.k)
         marked[whole] = 1
         mean = counters / self.report_count(counters)
-        if w == 1:
-            return mean * marked
-        with_own = P * (w - 1) / (k - 1)
-        without = (with_own * (w - 2) + (1 - P) * w * (w - 1) / (k - 1)) / (k - 2)
+        with_own, without = pair_supports(self.mechanism)
         share = self.response.share(mean)
         others = len(whole) - marked
         own = others * share + float(share @ marked) - share * marked
-        return marked * mean + float(without) * others + float(with_own - without) * own
+        return marked * mean + without * others + (with_own - without) * own
+
+    def share_covariance(
+        self, evidence: SupportCounts, shares: Floats, target: IntervalTarget
+    ) -> Floats | None:
+        if self.mechanism.k > MOST_VALUES:
+            return None
+        return share_covariance(self.mechanism, evidence, shares, target)
 
     def incidence(self) -> Floats:
         """Return which messages of one member each input owns: its own."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Protocol
 
 import numpy as np
 from numpy.random import Generator
@@ -13,7 +12,8 @@ from veilcount_shared.composition import Overlap
 from veilcount_shared.mechanisms import TrendMechanism
 
 from ..estimation.confidence_intervals import Counts
-from ..estimation.trend import TrendEstimator
+from ..estimation.trend import TrendCounts
+from ..estimation.trend_weights import interval_levels, largest_influence, least_variances
 from ..series.packed_rows import Counters
 from .handler import MechanismHandler, handles, typed_handler
 from .sampling import Ints
@@ -28,22 +28,30 @@ class TrendHandler(MechanismHandler[TrendMechanism]):
     def describe(self) -> str:
         return f"trend: a rise or a fall, over one of {self.mechanism.levels} lengths of time"
 
-    def evidence(self, period: int, counters: CountersOfPeriod) -> TrendEstimator | None:
-        """Return the estimator after a period; None where an interval has no reports."""
-        tallies = [
-            counters(_last(level, interval)).reshape(-1, 2)[level]
-            for level, interval in self.mechanism.intervals_before(period + 1)
-        ]
-        rises, reports = np.array([(counts[1], counts.sum()) for counts in tallies]).T
-        return TrendEstimator(float(self.mechanism.gap), rises, reports) if reports.all() else None
+    def counts(self, counters: Counts) -> TrendCounts:
+        """Return the reports of each interval, from the counters of the first periods, a row each.
+
+        An interval's reports are of its last period.
+        """
+        periods = len(counters)
+        level = interval_levels(periods)
+        first = np.flatnonzero(np.diff(level, prepend=-1))  # interval of its level
+        ends = (np.arange(len(level)) - first[level] + 1 << level) - 1
+        falls, rises = counters.reshape(periods, -1, 2)[ends, level].T
+        mechanism = self.mechanism
+        return TrendCounts(float(mechanism.gap), mechanism.levels, periods, rises, falls + rises)
 
     def noise_variance(self) -> float:
         """Return that of a share near 0, averaged over the periods."""
-        periods = range(1, self.mechanism.periods + 1)
-        return sum(float(self.mechanism.variance(period)) for period in periods) / len(periods)
+        mechanism = self.mechanism
+        squares = float(least_variances(mechanism.periods).mean())
+        return squares * mechanism.levels / float(mechanism.gap) ** 2
 
     def reach(self) -> tuple[float, float]:
-        most = self.mechanism.levels / float(self.mechanism.gap)
+        """Return that of a device of the level that moves the share most."""
+        mechanism = self.mechanism
+        influence = largest_influence(mechanism.periods)
+        most = influence * mechanism.levels / float(mechanism.gap)
         return most, most
 
     def overlaps(self) -> tuple[Overlap, ...]:
@@ -62,18 +70,6 @@ class TrendHandler(MechanismHandler[TrendMechanism]):
         return np.bincount(
             self.draw_messages(inputs, generator), minlength=self.mechanism.counters
         ).astype(np.int64)
-
-
-class CountersOfPeriod(Protocol):
-    """Where the counters of one period are read."""
-
-    def __call__(self, period: int, /) -> Counts:
-        """Return them."""
-
-
-def _last(level: int, interval: int) -> int:
-    """Return the last period of an interval."""
-    return ((interval + 1) << level) - 1
 
 
 def trend_handler(collection: Collection) -> TrendHandler:

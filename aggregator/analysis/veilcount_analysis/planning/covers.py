@@ -18,7 +18,8 @@ from veilcount_shared.models import TRUST_MODELS
 from veilcount_shared.periods import Unit
 
 from ..errors import QueryError
-from ..estimation.open_strings import chance, least_share
+from ..estimation.find_budget import chance_of_first
+from ..estimation.open_strings import least_share
 from ..estimation.response_distribution import ResponseDistribution
 from ..mechanisms import share_handler_of
 from ..mechanisms.handler import ShareHandler
@@ -87,7 +88,7 @@ class CoverSolver(Solver):
         if candidates is None:
             return None
         response = among_covers(share_handler_of(self.mechanism), devices, covers)
-        return least_share(response, devices, chance(candidates))
+        return least_share(response, devices, chance_of_first(candidates))
 
 
 def among_covers(handler: ShareHandler[Any], n: int, covers: int) -> ResponseDistribution:

@@ -73,6 +73,8 @@ def _lines(question: QuestionShape, trust: TrustedParty, choice: Solution) -> It
     yield f"until = {_until(question)}"
     if question.arms > 1:
         yield 'segments = {arm = ["A", "B"]}'
+    if question.design_effect > 1:
+        yield "# and the segments that are reweighted, with margins = {...}"
 
 
 def _domain(question: QuestionShape, trust: TrustedParty) -> Iterator[str]:
@@ -138,6 +140,7 @@ class PlanResult:
     features: int | None
     arms: int
     level: float
+    design_effect: float
     devices: int
     epsilon: Fraction
     delta: Fraction
@@ -182,6 +185,9 @@ def plan(
         raise QueryError("devices", devices, f"give at least one for each of {question.arms}")
     if trust is TrustedParty.CENTRAL:
         _countable(question)
+    if trust is not TrustedParty.LOCAL and question.design_effect > 1:
+        fix = "margins are of public segments, which only local reports have: give 1"
+        raise QueryError("weights", question.design_effect, fix)
     if trust is not TrustedParty.SHUFFLED and question.batch != BatchTerms():
         raise QueryError("trust", trust, "the terms of a batch are for shuffled: leave them out")
     solver = SOLVERS[trust](question)
@@ -250,6 +256,7 @@ def _planned(solver: Solver, trust: TrustedParty, found: str, choice: Solution) 
         features=question.features,
         arms=question.arms,
         level=question.level,
+        design_effect=question.design_effect,
         devices=choice.devices,
         epsilon=choice.epsilon,
         delta=question.delta if trust is TrustedParty.SHUFFLED else Fraction(0),

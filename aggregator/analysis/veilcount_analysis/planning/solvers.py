@@ -25,7 +25,8 @@ from veilcount_shared.mechanisms.selection import MAX_INPUTS
 from veilcount_shared.periods import Unit
 
 from ..errors import QueryError
-from ..estimation.open_strings import PRICES, chance, least_share
+from ..estimation.find_budget import PRICES, chance_of_first
+from ..estimation.open_strings import least_share
 from ..kinds.registry import NUMBER_KINDS
 from ..mechanisms import share_handler_of
 from ..privacy.trust_models import ErrorEstimate, Quantity
@@ -33,6 +34,7 @@ from ..privacy.trust_models.quantity import two_sided
 
 USUAL = {Unit.EVENT: 30, Unit.DAY: 30, Unit.WEEK: 12, Unit.MONTH: 12, Unit.USER: 1}
 MOST_ARMS = 2
+MOST_EFFECT = 100  # of weights
 YES_OR_NO = 2
 MAX_TESTED = int(PRICES[-1][0])  # candidates
 
@@ -54,9 +56,11 @@ class QuestionShape:
     """So many values (2 are a yes or no), a number between two bounds, open strings of which so
     many candidates are tested, or the moments of so many numbers.
 
-    With two arms the error is that of their difference, half of the devices in each. `error` is
-    half the width of the interval at `level`, of the noise alone: of a share, in the number's own
-    units, or of a moment of numbers from -1 to 1. Of open strings it is the smallest share found.
+    With two arms the error is that of their difference, half of the devices in each. Shares that
+    are reweighted to margins have a design effect: so many times fewer devices would do without.
+    `error` is half the width of the interval at `level`, of the noise alone: of a share, in the
+    number's own units, or of a moment of numbers from -1 to 1. Of open strings it is the smallest
+    share found.
     """
 
     start: date
@@ -71,6 +75,7 @@ class QuestionShape:
     level: float = 0.95
     delta: Fraction = Fraction(1, 10**6)
     fakes: Fraction = Fraction(1, 100)
+    design_effect: float = 1.0
     batch: BatchTerms = BatchTerms()
 
     def __post_init__(self) -> None:
@@ -113,6 +118,12 @@ class QuestionShape:
             raise QueryError(
                 "periods", self.number_of_periods, f"give 1 to {most:,} for a {self.unit}"
             )
+        if not 1 <= self.design_effect <= MOST_EFFECT:
+            fix = f"give 1 to {MOST_EFFECT}: of an estimate, its weighting"
+            raise QueryError("weights", self.design_effect, fix)
+        if self.design_effect > 1 and self.values is None:
+            fix = "shares of values are reweighted: give 1"
+            raise QueryError("weights", self.design_effect, fix)
         for key, share in (("level", self.level), ("delta", self.delta)):
             if not 0 < share < 1:
                 raise QueryError(key, share, "give a number between 0 and 1")
@@ -145,7 +156,7 @@ class QuestionShape:
         if self.candidates is None:
             return None
         response = share_handler_of(self.quantity.family(device)).response
-        return least_share(response, n, chance(self.candidates))
+        return least_share(response, n, chance_of_first(self.candidates))
 
 
 MOST = 10**12  # devices; there are not that many
@@ -241,8 +252,8 @@ class Solver(ABC):
         return self.error(devices_needed * arms, epsilon)
 
     def each(self, devices: int) -> int:
-        """Return how many devices each arm has."""
-        return devices // self.question.arms
+        """Return how many devices each arm has, in devices that weigh the same."""
+        return max(1, int(devices / self.question.arms / self.question.design_effect))
 
 
 def unreachable(question: QuestionShape, error: float) -> QueryError:

@@ -11,8 +11,11 @@ from math import ceil, inf, sqrt
 
 import numpy as np
 from numpy.random import Generator
+from numpy.typing import NDArray
 
 from ..scipy_modules import special
+
+Floats = NDArray[np.float64]
 
 SAFE = 1e-12  # relative rounding error of floats, added on the side of coverage
 
@@ -55,6 +58,20 @@ class DiscreteGaussianNoise:
         """
         chernoff = ceil(2 * self.scale * sqrt(np.log(2 / alpha)) * (1 + SAFE)) - 1
         return max(0, min(2 * self.half_width(alpha / 2), chernoff))
+
+    def contrast_half_widths(self, shares: Floats, alpha: float) -> Floats:
+        """Return the same of (1 - t) X - t Y, two independent draws, for each t from 0 to 1."""
+        z = -float(special.ndtri(alpha / 2)) * (1 + SAFE)
+        return z * self.scale * np.hypot(shares, 1 - shares) + 0.5
+
+    def weighted_half_widths(self, weights: Floats, alpha: float) -> Floats:
+        """Return the same of weighted sums of independent draws, one for each row of weights.
+
+        Half of the largest weight is for sums on a lattice.
+        """
+        z = -float(special.ndtri(alpha / 2)) * (1 + SAFE)
+        norms = np.sqrt((weights**2).sum(axis=1))
+        return np.asarray(z * self.scale * norms + abs(weights).max(axis=1) / 2)
 
     def log_moment(self, t: float) -> float:
         """Return a bound on log E exp(t X): that of the normal distribution [CKS20, Cor. 17]."""

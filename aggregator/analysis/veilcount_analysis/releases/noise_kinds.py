@@ -5,7 +5,9 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Protocol
 
+import numpy as np
 from numpy.random import Generator
+from numpy.typing import NDArray
 
 
 class NoiseKind(StrEnum):
@@ -37,6 +39,16 @@ class NoiseDistribution(Protocol):
 
     def difference_half_width(self, alpha: float) -> int:
         """Return the same for the difference of two independent draws."""
+
+    def contrast_half_widths(
+        self, shares: NDArray[np.float64], alpha: float
+    ) -> NDArray[np.float64]:
+        """Return the same of (1 - t) X - t Y, two independent draws, for each t from 0 to 1."""
+
+    def weighted_half_widths(
+        self, weights: NDArray[np.float64], alpha: float
+    ) -> NDArray[np.float64]:
+        """Return the same of weighted sums of independent draws, one for each row of weights."""
 
     def log_moment(self, t: float) -> float:
         """Return log E exp(t X), or a bound on it."""

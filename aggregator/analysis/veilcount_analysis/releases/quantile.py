@@ -18,6 +18,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from .crossing import crossing
 from .noise import noise_distribution
 from .noise_kinds import NoiseDistribution
 from .release import LEVEL, Release
@@ -49,13 +50,7 @@ def quantile(release: Release, share: Fraction, level: float = LEVEL) -> Release
     statistic = b * up_to - a * up_to[-1]  # whole numbers: b T
     distribution = noise_distribution(release.noise[0].distribution, release.noise[0].scale)
     reach = b * _reach(distribution, len(numbers), float(share), (1 - level) / 2)
-    before, reach_before = np.append(-1, statistic[:-1]), np.append(0, reach[:-1])
-    crossing = np.flatnonzero((statistic >= 0) & (before < 0))
-    kept = np.flatnonzero((statistic >= -reach) & (before < reach_before))
-    if not len(crossing):  # no answers are left under the noise
-        crossing = kept = np.arange(len(numbers))
-    place = crossing[len(crossing) // 2]
-    low, high = min(kept.min(initial=place), place), max(kept.max(initial=place), place)
+    place, low, high = crossing(statistic, reach)
     value, least, most = (int(numbers[order[rank]]) for rank in (place, low, high))
     return ReleasedQuantile(share, value, least, most, level)
 

@@ -15,11 +15,14 @@ it gives other answers, as many. With c contributions, each between low and high
 | how many fulfil a condition  | c                          | c                    |
 | the sum of the answers       | c max(abs low, abs high)   | c (high - low)       |
 | the sum of 2 x - low - high  | c (high - low)             | 2 c (high - low)     |
+| terms of one total, L1       | c total                    | 2 c total            |
+| the same, L2 squared         | (c total)^2                | 2 (c total)^2        |
 
-The last is the sum from the middle of the range, doubled to stay whole: its terms lie between
--(high - low) and high - low, so that an answer weighs least whatever it is. A condition that every
-answer fulfils is counted like any other, and leaves under noise only: where n is public, it is not
-sold.
+The sum of 2 x - low - high is the one from the middle of the range, doubled to stay whole: its
+terms lie between -(high - low) and high - low, so that an answer weighs least whatever it is. Terms
+of one total are several sums that each answer adds non-negative terms to, whose total is the same
+whatever it is: x - low and high - x. A condition that every answer fulfils is counted like any
+other, and leaves under noise only: where n is public, it is not sold.
 """
 
 from __future__ import annotations
@@ -60,6 +63,16 @@ def sum_sensitivity(collection: Collection, low: int, high: int) -> int:
     """Return the sensitivity of the sum of answers between low and high."""
     largest = high - low if _substitute(collection) else max(abs(low), abs(high))
     return contributions(collection) * largest
+
+
+def shared_sensitivity(collection: Collection, total: int) -> int:
+    """Return the L1 sensitivity of several sums whose terms add up to a total for each answer."""
+    return histogram_sensitivity(collection) * total
+
+
+def squared_shared_sensitivity(collection: Collection, total: int) -> int:
+    """Return the square of its L2 sensitivity: a whole total enters one sum, or leaves another."""
+    return squared_histogram_sensitivity(collection) * total**2
 
 
 def rank_sensitivity(collection: Collection, share: Fraction) -> int:

@@ -15,8 +15,9 @@ from veilcount_shared.mechanisms import TrendMechanism
 from veilcount_shared.schedule import period_end, period_start
 
 from ..estimation.estimator import IntervalTarget
+from ..estimation.trend import TrendCounts
 from ..mechanisms.sampling import Ints
-from ..mechanisms.trend import TrendHandler, trend_handler
+from ..mechanisms.trend import trend_handler
 from .simulated_figures import (
     DrawnDevices,
     SimulatedEstimate,
@@ -55,7 +56,8 @@ def simulate_trend(
         states = draw_states(trend, people, generator)
         counters += draw_trend_counters(trend, states, generator)
         true += states.sum(axis=0)
-    figures = [_figures(handler, period, counters, query.level) for period in range(len(true))]
+    counts = handler.counts(counters)
+    figures = [_figures(counts, period, query.level) for period in range(1, trend.periods + 1)]
     local = SimulatedEstimate(*np.array(figures).T)
     rows = [
         {
@@ -86,14 +88,12 @@ def _groups(n: int, periods: int) -> Iterator[int]:
         yield min(size, n - begin)
 
 
-def _figures(
-    handler: TrendHandler, period: int, counters: Ints, level: float
-) -> tuple[float, float, float]:
-    evidence = handler.evidence(period, counters.__getitem__)
-    if evidence is None:
+def _figures(counts: TrendCounts, period: int, level: float) -> tuple[float, float, float]:
+    estimator = counts.after(period)
+    if estimator is None:
         return float("nan"), float("nan"), float("nan")
-    low, high = evidence.interval(1 - level, IntervalTarget.POPULATION)
-    return float(evidence.points[1]), float(low[1]), float(high[1])
+    low, high = estimator.interval(1 - level, IntervalTarget.POPULATION)
+    return float(estimator.points[1]), float(low[1]), float(high[1])
 
 
 def draw_states(trend: TrendMechanism, people: int, generator: Generator) -> Ints:

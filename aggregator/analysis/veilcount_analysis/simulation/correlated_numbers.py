@@ -21,6 +21,7 @@ from ..mechanisms.moments import moments_handler
 from ..mechanisms.sampling import Ints, chunks
 from ..query_params import parameter
 from ..series.packed_rows import Counters
+from .batch_models import Runs
 from .simulated_figures import DrawnDevices, SimulationQuery
 
 
@@ -44,6 +45,7 @@ class FeaturesSimulation(SimulationQuery):
     regress: Annotated[
         str | None, parameter("Features: regress this one on all others.", metavar="NAME")
     ] = None
+    runs: Runs = None
 
 
 def simulate_numbers(

@@ -15,7 +15,7 @@ from veilcount_shared.domain import OpenStrings
 
 from ..errors import QueryError
 from ..estimation.estimator import IntervalTarget
-from ..estimation.open_strings import DISCOVERIES, chance
+from ..estimation.find_budget import DISCOVERIES, chance, chance_of_first
 from ..mechanisms.candidate_search import (
     MAX_CANDIDATES,
     Candidates,
@@ -28,6 +28,8 @@ from ..mechanisms.sampling import Ints
 from ..query_params import parameter
 from ..series.packed_rows import Counters
 from ..text import number_format
+from ..text.view_parts import Table
+from .batch_models import BatchModel, Runs, batch_models, covers_line, run_count
 from .population import Population, simulate
 from .simulated_figures import (
     SimulatedEstimate,
@@ -41,6 +43,8 @@ from .true_values import ZIPF, Truth, apportion
 CANDIDATES = 10_000  # by default
 SHORTEST, LONGEST = 4, 9  # letters of an invented word
 HEADS = (10, 50)  # of the most frequent strings
+RUNS = 5
+ERRORS = ("model", "epsilon", "found", "found, nobody has it", "intervals with the truth")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,13 +74,15 @@ class StringsSimulation(SimulationQuery):
             metavar="N",
         ),
     ] = None
+    runs: Runs = None
 
 
 def simulate_strings(
     collection: Collection, query: StringsSimulation, generator: Generator
 ) -> SimulatedFigures:
     """Search for candidates, some of which devices have; or for strings letter by letter."""
-    domain = open_domain(collection)
+    domain, models = open_domain(collection), batch_models(collection)
+    runs = run_count(models, query.runs, RUNS)
     if domain.prefixes and query.candidates is not None:
         fix = "with discover = true strings are found without: remove it"
         raise QueryError("candidates", query.candidates, fix)
@@ -86,34 +92,37 @@ def simulate_strings(
     candidates = _candidates(domain, query, len(weights), generator)
     devices = apportion(query.n, weights)
     search = _discovery if domain.prefixes else _search
-    counters, places, false_finds, alpha = search(collection, candidates, devices, generator)
-    local = _estimate(collection, counters, candidates, places, query.level)
+    results = {
+        model: [search(model, candidates, devices, generator, query.level) for _ in range(runs)]
+        for model in models
+    }
     order = np.argsort(-devices, kind="stable")
-    is_found = np.isfinite(local.value[: len(devices)])
     rows = [
-        {
-            "value": candidates.texts[place],
-            "truth": int(devices[place]) / query.n,
-            "local": local.at(place),
-        }
+        {"value": candidates.texts[place], "truth": int(devices[place]) / query.n}
+        | {model.name: searches[0].estimate.at(place) for model, searches in results.items()}
         for place in order[: query.top].tolist()
     ]
+    first = results[models[0]][0]
+    is_found = np.isfinite(first.estimate.value[: len(devices)])
     facts = {
         "strings": len(devices),
         "candidates": 0 if domain.prefixes else len(candidates.texts),
         "found": int(is_found.sum()),
-        "false": false_finds,
-        "least_share": open_handler(collection).least_share(query.n, alpha),
+        "false": first.false_finds,
+        "least_share": open_handler(collection).least_share(query.n, first.alpha, models[0].covers),
         "most_frequent": {
             str(head): int(is_found[order[:head]].sum()) for head in HEADS if head <= len(order)
         },
     }
+    errors = [_errors(model, searches, devices) for model, searches in results.items()]
+    among = {"runs": runs, "errors": errors} if models[0].covers else {}
     return SimulatedFigures(
         n=query.n,
         level=query.level,
-        facts={"values": rows, "search": facts},
+        facts={"values": rows, "search": facts} | among,
         table=truth_table(rows, ("value",), missing="not found"),
-        closing=_closing(facts),
+        closing=(*_closing(facts), *covers_line(collection)),
+        errors=_error_table(errors, runs) if among else None,
     )
 
 
@@ -142,30 +151,40 @@ def _invented_words(number: int, generator: Generator) -> list[str]:
     return list(words)
 
 
-#: counters, places found, strings found that no device has, and the chance of a false find
-Search = tuple[Counters, Ints, int, float]
+@dataclass(frozen=True, slots=True, eq=False)
+class SearchResult:
+    """What was found in the reports of one model, with the share of each string that was."""
+
+    estimate: SimulatedEstimate  # NaN: not found
+    false_finds: int  # strings that no device has
+    alpha: float  # the chance of a false find
 
 
 def _search(
-    collection: Collection, candidates: Candidates, devices: Ints, generator: Generator
-) -> Search:
+    model: BatchModel, candidates: Candidates, devices: Ints, generator: Generator, level: float
+) -> SearchResult:
     """Test candidates, the first of which so many devices have each, in one report a device."""
-    strings, alpha = len(devices), chance(len(candidates.texts))
-    counters = simulate(collection, Population(candidates.places[:strings], devices), generator)
-    places = found_places(collection, counters, candidates, alpha)
-    return counters, places, int(np.count_nonzero(places >= strings)), alpha
+    strings, alpha = len(devices), chance_of_first(len(candidates.texts))
+    population = Population(candidates.places[:strings], devices)
+    reports = simulate(model.collection, population, generator)
+    counters = model.among_covers(reports, generator)
+    places = found_places(model.collection, counters, candidates, alpha, model.covers)
+    estimate = _estimate(model, counters, candidates, places, level)
+    return SearchResult(estimate, int(np.count_nonzero(places >= strings)), alpha)
 
 
 def _discovery(
-    collection: Collection, strings: Candidates, devices: Ints, generator: Generator
-) -> Search:
+    model: BatchModel, strings: Candidates, devices: Ints, generator: Generator, level: float
+) -> SearchResult:
     """Find strings letter by letter, of which so many devices have each."""
     alpha = chance(1, DISCOVERIES)
-    counters = draw_beginnings(collection, strings.texts, devices, generator)
+    reports = draw_beginnings(model.collection, strings.texts, devices, generator)
+    counters = model.among_covers(reports, generator)
     place_of = {text: place for place, text in enumerate(strings.texts)}
-    texts = discovered(collection, counters, (), alpha).texts
+    texts = discovered(model.collection, counters, (), alpha, model.covers).texts
     places = np.array([place_of[text] for text in texts if text in place_of], np.int64)
-    return counters, places, len(texts) - len(places), alpha
+    estimate = _estimate(model, counters, strings, places, level)
+    return SearchResult(estimate, len(texts) - len(places), alpha)
 
 
 def draw_beginnings(
@@ -183,14 +202,48 @@ def draw_beginnings(
 
 
 def _estimate(
-    collection: Collection, counters: Counters, candidates: Candidates, places: Ints, level: float
+    model: BatchModel, counters: Counters, candidates: Candidates, places: Ints, level: float
 ) -> SimulatedEstimate:
     """Return the estimates of the candidates that were found; NaN: of the others."""
-    evidence = open_handler(collection).evidence(counters, candidates.places[places])
+    handler = open_handler(model.collection)
+    evidence = handler.evidence(counters, candidates.places[places], model.covers)
     low, high = evidence.interval(1 - level, IntervalTarget.COHORT)
     figures = np.full((3, len(candidates.texts)), np.nan)
     figures[:, places] = evidence.points, low, high
     return SimulatedEstimate(*figures)
+
+
+def _errors(
+    model: BatchModel, searches: Sequence[SearchResult], devices: Ints
+) -> dict[str, float | str]:
+    """Return how many strings a model finds on average, and how often its intervals hold."""
+    truth, stated, hits = devices / devices.sum(), 0, 0
+    for search in searches:
+        estimate = search.estimate
+        low, high = (end[: len(devices)] for end in (estimate.low, estimate.high))
+        stated += int(np.isfinite(low).sum())
+        hits += int(((low <= truth) & (truth <= high)).sum())
+    return {
+        "model": model.name,
+        "epsilon": model.epsilon,
+        "found": stated / len(searches),
+        "false": sum(search.false_finds for search in searches) / len(searches),
+        "coverage": hits / stated if stated else float("nan"),
+    }
+
+
+def _error_table(errors: Sequence[Mapping[str, Any]], runs: int) -> Table:
+    rows = [
+        (
+            row["model"],
+            number_format.epsilon(row["epsilon"]),
+            f"{row['found']:,.1f}",
+            f"{row['false']:,.2f}",
+            f"{row['coverage']:.1%}" if row["found"] else "",
+        )
+        for row in errors
+    ]
+    return Table(f"Over {runs:,} batches, on average", ERRORS, rows)
 
 
 def _closing(search: Mapping[str, Any]) -> tuple[str, ...]:

@@ -50,6 +50,12 @@ def sentence_case(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}"
 
 
+def frequency(level: float) -> str:
+    """Return a level as how often an interval holds: 0.95 is 19 times in 20."""
+    ratio = Fraction(str(level))
+    return f"{ratio.numerator:,} times in {ratio.denominator:,}"
+
+
 def significant(number: float, digits: int) -> str:
     """Return a number to so many digits; with an exponent only where it is hardly anything."""
     if not number:

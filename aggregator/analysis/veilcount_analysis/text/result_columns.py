@@ -12,8 +12,9 @@ One row a figure. Empty cells (None) have no meaning for the row's kind.
 | usable | whether n reports are enough for the figures to be read |
 | estimand, level, view | what the interval estimates, and its level for each value on its own |
 | looks | whether it is valid at one planned look or at every look |
-| kind | share, absent, mean, bucket, curve, quantile; of several numbers mean, deviation, |
-|      | covariance, correlation, coefficient, intercept |
+| kind | share, absent, raked (a share in the population of the margins), mean, bucket, curve, |
+|      | quantile; of several numbers mean, deviation, covariance, correlation, coefficient, |
+|      | intercept |
 | of | the value, as it is spelled in a parameter; a range; the numbers |
 | of.PART | of crossed values: each part by its name |
 | at | where a bucket begins, the edge of a curve, the requested share of a quantile |
@@ -25,7 +26,7 @@ One row a figure. Empty cells (None) have no meaning for the row's kind.
 
 A comparison has a row a value: `a` and `b` (the sides), a_n, a_figure, a_low, a_high, the same of
 b, value, value.PART, difference, low, high, p, holm (p in the family of so many values),
-detectable, differs, sentence.
+detectable, differs, sentence; and in all rows overall_p, of one test of all values at once.
 """
 
 from __future__ import annotations
@@ -64,9 +65,9 @@ ESTIMATE = (
 )  # fmt: skip
 COMPARISON = (
     "collection", "unit", "epsilon_event", "epsilon_day", "epsilon_user", "estimand", "level",
-    "looks", "family", "value", "a", "a_n", "a_figure", "a_low", "a_high", "b", "b_n", "b_figure",
-    "b_low", "b_high", "difference", "low", "high", "p", "holm", "detectable", "differs",
-    "sentence",
+    "looks", "family", "overall_p", "value", "a", "a_n", "a_figure", "a_low", "a_high", "b", "b_n",
+    "b_figure", "b_low", "b_high", "difference", "low", "high", "p", "holm", "detectable",
+    "differs", "sentence",
 )  # fmt: skip
 
 
@@ -146,14 +147,17 @@ def table(answer: Document) -> Iterator[Row]:
         head |= {"series": series["fingerprint"]} | _epsilons(series["epsilon"])
         for time_range in series["ranges"]:
             of_range = head | {name: time_range[name] for name in RANGE}
+            raked = {"estimand": (time_range.get("weighting") or {}).get("estimand")}
             for figure in time_range["figures"]:
-                yield of_range | figure | named("of", figure["of"])
+                row = of_range | figure | named("of", figure["of"])
+                yield row | (raked if figure["kind"] == "raked" else {})
 
 
 def comparison_table(answer: Document) -> Iterator[Row]:
     """Yield a row for each value of a comparison."""
     common = {name: answer[name] for name in ("collection", "level", "looks", "estimand", "family")}
     common |= {"unit": answer["a"]["unit"]} | _epsilons(answer["a"]["epsilon"])
+    common |= {"overall_p": answer["overall"]["p"] if answer["overall"] else None}
     for side in ("a", "b"):
         common |= {side: answer[side]["label"], f"{side}_n": answer[side]["n"]}
     for row in answer["rows"]:

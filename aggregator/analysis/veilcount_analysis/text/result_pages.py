@@ -9,6 +9,8 @@ Document = dict[str, Any]
 
 MOST_FIGURES = 50_000  # in one response: half of what an aggregator sends
 TRIES = 3
+#: figures of which each page has those of its values; the others are on every page
+PAGED = ("share", "raked")
 #: parameters that select values
 SELECTIONS = frozenset({"top", "values", "group", "candidates", "discover", "page", "size"})
 
@@ -69,15 +71,13 @@ def _append(series: Document, page: Document | None) -> None:
     if page is None or _moment(page) != _moment(series):
         raise Moved
     for time_range, more in zip(series["ranges"], page["ranges"], strict=True):
-        shares, others = _shares_first(time_range)
-        time_range["figures"] = [*shares, *_shares_first(more)[0], *others]
+        figures = time_range["figures"]
+        paged = [row for kind in PAGED for part in (time_range, more) for row in _rows(part, kind)]
+        time_range["figures"] = paged + [row for row in figures if row["kind"] not in PAGED]
 
 
-def _shares_first(time_range: Document) -> tuple[list[Document], list[Document]]:
-    """Return the shares, and what every page has again."""
-    figures = time_range["figures"]
-    shares = [figure for figure in figures if figure["kind"] == "share"]
-    return shares, [figure for figure in figures if figure["kind"] != "share"]
+def _rows(time_range: Document, kind: str) -> list[Document]:
+    return [figure for figure in time_range["figures"] if figure["kind"] == kind]
 
 
 def _moment(series: Document) -> list[tuple[str, int]]:

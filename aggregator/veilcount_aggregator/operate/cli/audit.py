@@ -67,7 +67,8 @@ def command(
 ) -> None:
     """Run the client's randomizer of each collection of FILE, and bound its epsilon from below.
 
-    Of shuffled collections, small batches with covers are enumerated exactly as well.
+    Of shuffled collections, small batches with covers are enumerated exactly as well: over every
+    outcome, or over classes of messages where outcomes are too many.
     Give NAME to audit one collection. Exits with 1 if a claim is violated, or if the self-test
     misses a bug.
     """
@@ -83,7 +84,10 @@ def command(
         ]
         shuffled = [c for c in chosen.values() if c.batch and c.batch.covers]
         if shuffled:
-            facts["batches"] = list(map(audited_batches, _with_progress(shuffled, "batches")))
+            facts["batches"] = [
+                audited_batches(collection, samples, float(alpha))
+                for collection in _with_progress(shuffled, "batches")
+            ]
     if self_test:
         facts["self_test"] = [_caught(bug) for bug in _with_progress(BUGS, "planted bugs")]
         facts["self_test_batches"] = list(map(planted_batch, BATCH_BUGS))
@@ -141,7 +145,7 @@ def _parts(facts: Mapping[str, Any]) -> Iterator[Part]:
         yield Table("", COLUMNS, [_row(row) for row in facts["collections"]])
         yield f"{LIMIT} (alpha = {facts['alpha']:g})"
     if "batches" in facts:
-        yield from batch_parts(facts["batches"])
+        yield from batch_parts(facts["batches"], facts["alpha"])
     if "self_test" in facts:
         yield Table("", BUG_COLUMNS, [_bug_row(row) for row in facts["self_test"]])
         yield planted_parts(facts["self_test_batches"])

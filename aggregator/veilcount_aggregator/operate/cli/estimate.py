@@ -186,6 +186,8 @@ def _print_range(
     for panel, rows in shown:
         print_lines(["", panel.title] if len(shown) > 1 else [])
         _print_panel(panel, rows, result.fakes)
+    if time_range.weighting is not None:
+        print_lines([f"{sentence}." for sentence in time_range.weighting.sentences])
     verdicts = ", ".join(f"{word} {number:,}" for word, number in time_range.verdicts.items())
     print_lines([f"reports not counted: {verdicts}"] if verdicts else [])
 

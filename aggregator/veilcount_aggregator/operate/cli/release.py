@@ -35,7 +35,8 @@ FEW = 3  # figures of a release that a line of the journal shows
 @options.name_in_store
 @click.option(
     "--query",
-    help="""histogram, count, sum, mean, variance, median, 'quantile 0.9', most_frequent,
+    help="""histogram, count, sum, mean, variance, median, 'quantile 0.9', quantiles,
+    'median point', most_frequent,
     running_total, strings, 'age >= 40' or '{"count": ["a", "b"]}'; without it, past releases are
     listed.""",
 )

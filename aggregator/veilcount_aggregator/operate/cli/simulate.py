@@ -11,6 +11,7 @@ from veilcount_analysis.kinds.kind import Kind
 from veilcount_analysis.kinds.registry import KINDS, kind_of
 from veilcount_analysis.kinds.shuffled_simulation import ShuffledSimulation, simulate_shuffled
 from veilcount_analysis.query_params import Parameters
+from veilcount_analysis.simulation.local_vs_central import AnswersSimulation
 from veilcount_analysis.simulation.simulated_figures import SimulatedFigures
 from veilcount_analysis.text import number_format
 from veilcount_analysis.text.view_parts import Part
@@ -39,7 +40,7 @@ def command(file: Path, name: str, *, params: Parameters, seed: int | None, as_j
     distribution. Of values and means, a trusted curator queries the same devices at the same
     epsilon; of open strings, candidates are tested; of features, moments are estimated; of a trend,
     all of its periods are. Shuffled batches are drawn with covers, many times over, next to local
-    noise and a curator at the epsilon against the server.
+    noise and, of values and means, a curator at the epsilon against the server.
     """
     collection = options.load_collection(file, name)
     kind = _simulated_kind(collection)
@@ -69,9 +70,9 @@ def command(file: Path, name: str, *, params: Parameters, seed: int | None, as_j
 def _simulate(
     kind: Kind[object, object], params: Parameters, generator: np.random.Generator
 ) -> SimulatedFigures:
-    """Simulate batches where a collection has covers, else its reports."""
+    """Simulate values and means among covers with a curator, all else as its kind does."""
     rules = kind.collection.batch
-    if rules is not None and rules.covers:
+    if rules is not None and rules.covers and kind.simulation is AnswersSimulation:
         return simulate_shuffled(kind, params, generator)
     return kind.simulate(params, generator)
 

@@ -7,7 +7,7 @@ import sqlite3
 from ...errors import StoreUnfit
 
 #: of the tables; a file of another format is refused, so every change of them adds 1
-FORMAT = 8
+FORMAT = 9
 
 #: "veil": what tells a store from another program's database
 APPLICATION = 0x7665696C

@@ -36,6 +36,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "epsilon": short_epsilon,
     "fake_share": number_format.fake_share,
     "first_day": first_day,
+    "frequency": number_format.frequency,
     "level": number_format.level,
     "sentence": number_format.sentence_case,
 }

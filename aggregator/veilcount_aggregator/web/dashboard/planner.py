@@ -60,6 +60,7 @@ class PlanForm:
     unit: str = "month"
     periods: str = ""
     arms: str = "1"
+    weights: str = "1"
     trust: str = "local"
 
     @classmethod
@@ -81,6 +82,7 @@ class PlanForm:
             "unit": self.unit,
             "periods": self.periods,
             "arms": self.arms,
+            "weights": self.weights,
             "trust": self.trust,
         }
         if self.kind == NUMBER:

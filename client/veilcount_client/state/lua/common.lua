@@ -125,6 +125,10 @@ local function entry_of(number)
   return redis.call('ZRANGEBYSCORE', prefix .. 'out', number, number)[1]
 end
 
+local function sealed_bytes(number)
+  return (struct.unpack('>H', entry_of(number), HEADS - 1))
+end
+
 -- When the lease of a waiting report ends, when it is due without one, how often it was leased.
 local function turn_of(number)
   local turn = redis.call('HGET', prefix .. 'turn', number)

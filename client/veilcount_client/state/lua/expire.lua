@@ -1,20 +1,19 @@
 #!lua flags=allow-oom
 local now, reports, size, most =
   tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
-local old = redis.call('ZRANGEBYSCORE', prefix .. 'late', '-inf', now, 'LIMIT', 0, most)
-for _, found in ipairs(old) do
+local function drop(found, loss)
   local number = struct.unpack('>I6', found)
   local _, _, tries = turn_of(number)
-  local sealed = struct.unpack('>H', entry_of(number), HEADS - 1)
-  finish(number, sealed > 0 and tries > 0 and 'unanswered' or 'aged')
+  finish(number, sealed_bytes(number) > 0 and tries > 0 and 'unanswered' or loss)
 end
+local old = redis.call('ZRANGEBYSCORE', prefix .. 'late', '-inf', now, 'LIMIT', 0, most)
+for _, found in ipairs(old) do drop(found, 'aged') end
 local left = most - #old
 while left > 0 and (
   redis.call('ZCARD', prefix .. 'out') > reports
   or tonumber(redis.call('HGET', prefix .. 'figures', 'bytes') or 0) > size
 ) do
-  local entry = redis.call('ZRANGE', prefix .. 'out', 0, 0)[1]
-  finish(struct.unpack('>I6', entry), 'evicted')
+  drop(redis.call('ZRANGE', prefix .. 'due', 0, 0)[1], 'evicted')
   left = left - 1
 end
 put_pasts()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from veilcount_analysis.audit.batch_bugs import BATCH_BUGS
 from veilcount_analysis.privacy.shuffled import cover_delta
 from veilcount_shared import Collection, RandomSource
 from veilcount_shared.composition import Overlap
-from veilcount_shared.mechanisms import SubsetSelection
+from veilcount_shared.mechanisms import HashedStrings, SubsetSelection
 
 from .conftest import Type, Typed
 
@@ -107,6 +108,37 @@ def test_an_accounting_that_counts_a_cover_too_many_is_refuted(
     monkeypatch.setattr(small_batches, "cover_delta", one_more)
 
     assert "claim violated: batches of dark" in audit_of(typed, tmp_path).err
+
+
+STRINGS = """
+[word]
+question = "Which word?"
+values = "open"
+presence = "public"
+model = "shuffled"
+epsilon = 4
+unit = "month"
+batch = {{epsilon = 1, delta = 1e-6, covers = 463}}
+from = 2026-11-01
+until = 2027-11-01
+"""
+
+
+@pytest.mark.parametrize("planted", [False, True])
+def test_batches_of_too_many_outcomes_are_counted_by_classes(
+    typed: Type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, planted: bool
+) -> None:
+    """Planted: covers of the first part alone, all of one message."""
+    if planted:
+        monkeypatch.setattr(HashedStrings, "cover", lambda *_: 0)
+    monkeypatch.setattr(sys.modules[__name__], "SHUFFLED", SHUFFLED + STRINGS)
+    audited = audit_of(typed, tmp_path)
+    every, by_classes = audited.json["batches"]
+
+    assert (every["counted_by"], by_classes["counted_by"]) == ("outcomes", "classes")
+    assert len(by_classes["checks"]) == 32
+    assert (by_classes["broken"], audited.code) == (planted, int(planted))
+    assert ("covers have another distribution" in by_classes["closest"]) is planted
 
 
 BUG = replace(known_bugs.BUGS["last bit in clear (infinite)"], samples=2_000)

@@ -34,6 +34,13 @@ def test_the_plain_sentence_and_the_definition_end_the_plan(typed: Type) -> None
     assert planned.epsilon == 1
 
 
+def test_a_design_effect_is_planned_with_its_term(typed: Type) -> None:
+    planned = typed("plan", "--epsilon", "1", "--error", "0.02", "--weights", "1.7")
+
+    assert planned.code == 0
+    assert "Weights: So many people say as much as 8," in planned.out
+
+
 def test_a_trust_model_and_two_arms_may_be_chosen(typed: Type) -> None:
     words = ("--devices", "20000", "--epsilon", "1", "--trust", "central", "--arms", "2", "--json")
     planned = typed("plan", *words)
@@ -110,7 +117,7 @@ def test_open_strings_and_features_have_figures_of_their_own(typed: Type) -> Non
     strings = typed("plan", *numbers, "--candidates", "1000000").out
     features = typed("plan", *numbers, "--features", "3").out
 
-    assert "0.42%" in strings
+    assert "0.43%" in strings
     assert "of them have is found half of the time, among 1,000,000 candidates" in strings
     assert 'values = "open"' in strings
     assert "Two numbers that are spread evenly over their ranges: known to" in features

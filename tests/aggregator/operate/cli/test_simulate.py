@@ -11,6 +11,8 @@ import pytest
 
 from veilcount_analysis.kinds import shuffled_simulation
 from veilcount_analysis.kinds.source import Tally
+from veilcount_analysis.mechanisms.hashed_strings import HashedStringsHandler
+from veilcount_analysis.mechanisms.moments import MomentsHandler
 from veilcount_analysis.privacy.shuffled import shuffled_error
 from veilcount_analysis.simulation.true_values import apportion
 from veilcount_shared.mechanisms import SubsetSelection
@@ -221,7 +223,48 @@ presence = "public"
 model = "shuffled"
 epsilon = 4
 unit = "month"
-batch = {epsilon = 1, delta = 1e-6, covers = 142}
+batch = {epsilon = 1, delta = 1e-6, covers = 600}
+from = 2026-11-01
+until = 2027-11-01
+[word]
+question = "Which word?"
+values = "open"
+presence = "public"
+model = "shuffled"
+epsilon = 4
+unit = "month"
+batch = {epsilon = 1, delta = 1e-6, covers = 463}
+from = 2026-11-01
+until = 2027-11-01
+[letters]
+question = "Which word?"
+values = "open"
+discover = true
+presence = "public"
+model = "shuffled"
+epsilon = 4
+unit = "month"
+batch = {epsilon = 1, delta = 1e-6, covers = 463}
+from = 2026-11-01
+until = 2027-11-01
+[wide]
+question = "Which theme is active?"
+values = ["light", "dark", "system"]
+model = "shuffled"
+epsilon = 4
+unit = "month"
+batch = {epsilon = 1, delta = 1e-6, covers = 2000}
+from = 2026-11-01
+until = 2027-11-01
+[ages]
+question = "How old?"
+range = [0, 240]
+measure = "distribution"
+presence = "public"
+model = "shuffled"
+epsilon = 4
+unit = "month"
+batch = {epsilon = 1, delta = 1e-6, covers = 400}
 from = 2026-11-01
 until = 2027-11-01
 """
@@ -290,11 +333,73 @@ def test_covers_of_one_message_are_noticed(
     assert row["shuffled"]["coverage"] < 0.5
 
 
-def test_a_batch_that_is_not_simulated_is_refused_by_name(typed: Type, shuffled: str) -> None:
-    features = typed("simulate", shuffled, "body", "--n", "1000").err
+@pytest.mark.parametrize("planted", [False, True])
+def test_moments_are_simulated_with_their_covers(
+    typed: Type, shuffled: str, monkeypatch: pytest.MonkeyPatch, *, planted: bool
+) -> None:
+    """800 intervals at .95, of 8 figures that hang together: within 5 deviations of 100 batches.
+
+    Planted: covers that count as reports pull every moment to the middle of its range.
+    """
+    if planted:
+        means = MomentsHandler.means
+        monkeypatch.setattr(
+            MomentsHandler, "means", lambda self, counters, _=0: means(self, counters)
+        )
+    words = (shuffled, "body", "--n", "600", "--seed", "1", "--correlation", "1")
+    rows = by_model(typed, *words, "--regress", "hours")
+
+    assert (rows["shuffled"]["epsilon"], rows["local"]["epsilon"]) == (4, 1)
+    if planted:
+        assert rows["shuffled"]["coverage"] < 0.75
+        return
+    assert rows["shuffled"]["error"] < rows["local"]["error"]
+    assert all(0.87 < row["coverage"] <= 1 for row in rows.values())
+
+
+@pytest.mark.parametrize("planted", [False, True])
+def test_open_strings_are_simulated_with_their_covers(
+    typed: Type, shuffled: str, monkeypatch: pytest.MonkeyPatch, *, planted: bool
+) -> None:
+    """2 intervals at .9999; planted: covers that count as reports make both shares too small."""
+    if planted:
+        evidence = HashedStringsHandler.evidence
+        monkeypatch.setattr(
+            HashedStringsHandler, "evidence", lambda self, *about: evidence(self, *about[:2])
+        )
+    words = (
+        "simulate", shuffled, "word", "--n", "1000", "--seed", "1", "--runs", "1", "--level",
+        "0.9999", "--truth", "often=80", "--truth", "less often=20", "--candidates", "300",
+    )  # fmt: skip
+    printed = typed(*words, "--json").json
+    rows = {row["model"]: row for row in printed["errors"]}
+
+    assert printed["runs"] == 1
+    assert (rows["shuffled"]["found"], rows["shuffled"]["false"]) == (2, 0)
+    assert rows["local"]["found"] < 2
+    assert (rows["shuffled"]["coverage"] == 1) is not planted
+
+
+def test_strings_are_found_letter_by_letter_among_covers(typed: Type, shuffled: str) -> None:
+    """Two intervals at .9999."""
+    words = (
+        "simulate", shuffled, "letters", "--n", "20000", "--seed", "1", "--runs", "1", "--level",
+        "0.9999", "--truth", "otters=60", "--truth", "badger=40",
+    )  # fmt: skip
+    rows = typed(*words, "--json").json["values"]
+
+    assert all(row["shuffled"]["low"] < row["truth"] < row["shuffled"]["high"] for row in rows)
+
+
+def test_what_is_not_simulated_is_refused_by_name(typed: Type, shuffled: str, others: str) -> None:
+    distribution = typed("simulate", shuffled, "ages", "--n", "1000").err
+    runs = typed("simulate", others, "body", "--n", "1000", "--runs", "2").err
+    many = typed("simulate", shuffled, "wide", "--n", "1000", "--runs", "10000").err
     small = typed("simulate", shuffled, "theme", "--n", "99", "--runs", "2").out
     local = typed("simulate", shuffled, "travelling", "--n", "1000", "--json").json
 
-    assert "shuffled values and means are simulated with covers" in features
+    assert 'has measure = "distribution"' in distribution
+    assert "batches with covers are drawn again: remove it" in runs
+    assert "each has 2,000 covers" in many
     assert "is never handed over" in small
     assert local["n"] == 1000

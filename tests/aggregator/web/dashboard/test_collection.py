@@ -28,9 +28,10 @@ PAGES: list[tuple[str, list[Any], tuple[str, ...]]] = [
         "theme",
         ["dark", "light", "system"],
         (
-            r"50\.\d% dark, 49\.\d to 51\.\d Usable The largest share is that of dark, all values",
-            r"compared at once\. 27,751 answers, 1 Jul to 31 Dec 2026 \(UTC\); the latest",
+            r"49 to 5[12] of 100 answers are dark Usable The largest share is that of dark, all",
+            r"values compared at once\. 27,751 answers, 1 Jul to 31 Dec 2026 \(UTC\); the latest",
             "95 % interval of each value on its own, valid at one planned look",
+            "hold the true figure of a value chosen beforehand 19 times in 20.",
             "Show where the figures could lie if 1% of the reports were fake",
             r"dark 50\.\d+% 49\.\d+% to 51\.\d+% 13,\d{3}",
             r"Not drawn, too few reports: 1 to 31 Dec 2026 \(n = 1\)\.",
@@ -76,7 +77,7 @@ PAGES: list[tuple[str, list[Any], tuple[str, ...]]] = [
         ["Mean"],
         ("95.% interval of each value on its own, valid at every look",),
     ),
-    ("help", ["search", "menu", ..., "absent"], (r"25% search, 2\d to 2\d Usable",)),
+    ("help", ["search", "menu", ..., "absent"], (r"2\d to 2\d of 100 answers are search Usable",)),
     (
         "help?among=answered",
         ["search", "menu", ...],
@@ -119,7 +120,11 @@ PAGES: list[tuple[str, list[Any], tuple[str, ...]]] = [
         ),
     ),
     ("opened/definition", [], ("answers = 20",)),
-    ("dark", ["true", "false"], (r"2\d% yes, .* Rough", "dark_curated : both sides compared")),
+    (
+        "dark",
+        ["true", "false"],
+        (r"\d\d to \d\d of 100 answers are yes .* Rough", "dark_curated : both sides compared"),
+    ),
     (
         "visits",
         [],

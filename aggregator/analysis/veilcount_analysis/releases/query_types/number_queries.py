@@ -1,8 +1,8 @@
 """The mean, the variance and the sum of numeric answers.
 
-Where n is public, a mean is a noised sum over n. Elsewhere it is two parts at half of epsilon each:
-the sum from the middle of the range, doubled to stay whole, and a count. A variance adds the sum of
-their squares.
+Where n is public, a mean is a noised sum over n, and a variance adds the sum of squares, both from
+the middle of the range, doubled to stay whole. Where n is secret, both follow from sums that each
+answer adds the same to in all (`moment_intervals`), at the whole of epsilon.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from veilcount_shared.kinds import CellLabel
 from ...errors import QueryError
 from ...series.packed_rows import Counters
 from ...series.series import publishes_n
+from ..moment_intervals import mean_figure, variance_figure
 from ..noise_kinds import DrawnNoise
 from ..query import (
     Figure,
@@ -32,7 +33,7 @@ from ..query import (
     QueryPart,
     require_summable,
 )
-from ..sensitivity import count_sensitivity, sum_sensitivity
+from ..sensitivity import shared_sensitivity, squared_shared_sensitivity, sum_sensitivity
 
 MAX_SQUARED_RANGE = 1 << 16  # of two numbers: with 2^30 answers, squares still fit 64 bits
 
@@ -62,33 +63,28 @@ class MeanQuery(ParallelQuery):
         low, high = self._ends
         if publishes_n(collection):
             return (QueryPart("sum", 1, sum_sensitivity(collection, low, high)),)
-        centred = sum_sensitivity(collection, low - high, high - low)
-        return (
-            QueryPart("centred sum", 1, centred, Fraction(1, 2)),
-            QueryPart("count", 1, count_sensitivity(collection), Fraction(1, 2)),
-        )
+        return (_shared_part("distances", 2, collection, high - low),)
 
     def true_values(self, collection: Collection, counters: Counters) -> list[list[int]]:
         numbers, (low, high) = np.asarray(self.numbers, np.int64), self._ends
         if publishes_n(collection):
             return [[int(counters @ numbers)]]
-        return [[int(counters @ (2 * numbers - low - high))], [int(counters.sum())]]
+        return [_sums(counters, numbers - low, high - numbers)]
 
     def figures(
         self, noised: Noised, noise: Sequence[DrawnNoise], alpha: float, n: int | None
     ) -> list[Figure]:
-        """Return the mean, within the range."""
+        """Return the mean, within the range; of no answers its middle, and all of it."""
         low, high = self._ends
-        total, off = noised[0][0], noise[0].half_width
-        ends = (total, total - off, total + off)
         if n is None:
-            ratios = _ratio(ends, noised[1][0], noise[1].half_width)
-            means = [(ratio + low + high) / 2 for ratio in ratios]
-        elif n:
-            means = [end / n for end in ends]
-        else:  # of no answers nothing is known: the middle of the range, and all of it
-            means = [(low + high) / 2, low, high]
-        value, least, most = (min(max(mean, low), high) for mean in means)
+            shares = mean_figure(noised[0], noise[0], alpha)
+            value, least, most = (low + (high - low) * share for share in shares)
+            return [(value, least, most)]
+        total, off = noised[0][0], noise[0].half_width
+        means = [end / n for end in (total, total - off, total + off)] if n else []
+        value, least, most = (
+            min(max(mean, low), high) for mean in means or ((low + high) / 2, low, high)
+        )
         return [(value, least, most)]
 
     @property
@@ -100,16 +96,15 @@ def _range_of(numbers: Numbers) -> int:
     return max(numbers) - min(numbers)
 
 
-def _ratio(ends: tuple[int, int, int], count: int, off: int) -> Iterator[float]:
-    """Yield a sum over a count, and the ends of what both intervals leave possible.
+def _shared_part(name: str, sums: int, collection: Collection, total: int) -> QueryPart:
+    """Return sums that each answer adds a total to, in all of them together."""
+    sensitivity = shared_sensitivity(collection, total)
+    squared = squared_shared_sensitivity(collection, total)
+    return QueryPart(name, sums, sensitivity, l2_squared=squared)
 
-    If there is any answer at all, the true count is 1 or more.
-    """
-    total, low, high = ends
-    least, most = max(1, count - off), max(1, count + off)
-    yield total / max(1, count)
-    yield low / (least if low < 0 else most)
-    yield high / (most if high < 0 else least)
+
+def _sums(counters: Counters, *terms: Counters) -> list[int]:
+    return [int(counters @ term) for term in terms]
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,36 +139,46 @@ class VarianceQuery(ParallelQuery):
 
     def parts(self, collection: Collection) -> tuple[QueryPart, ...]:
         width = _range_of(self.numbers)
+        if not publishes_n(collection):
+            return (_shared_part("squared distances", 3, collection, width**2),)
         sums = {
             "centred sum": sum_sensitivity(collection, -width, width),
             "centred squares": sum_sensitivity(collection, 0, width**2),
         }
-        if not publishes_n(collection):
-            sums["count"] = count_sensitivity(collection)
-        share = Fraction(1, len(sums))
-        return tuple(QueryPart(name, 1, far, share) for name, far in sums.items())
+        return tuple(QueryPart(name, 1, far, Fraction(1, 2)) for name, far in sums.items())
 
     def true_values(self, collection: Collection, counters: Counters) -> list[list[int]]:
         numbers = np.asarray(self.numbers, np.int64)
-        centred = 2 * numbers - numbers.min() - numbers.max()
-        sums = [counters @ centred, counters @ centred**2, counters.sum()]
-        return [[int(total)] for total in sums[: len(self.parts(collection))]]
+        if publishes_n(collection):
+            centred = 2 * numbers - numbers.min() - numbers.max()
+            return [_sums(counters, centred), _sums(counters, centred**2)]
+        up, down = numbers - numbers.min(), numbers.max() - numbers
+        return [_sums(counters, up**2, 2 * up * down, down**2)]
 
     def figures(
         self, noised: Noised, noise: Sequence[DrawnNoise], alpha: float, n: int | None
     ) -> list[Figure]:
-        """Return E x^2 - (E x)^2 with all that both intervals leave possible, within the range."""
-        count, off = (n, 0) if n is not None else (noised[2][0], noise[2].half_width)
+        """Return E x^2 - (E x)^2 with what the intervals leave possible, within the range."""
+        if n is None:
+            shares = variance_figure(noised[0], noise[0], alpha)
+        else:
+            shares = self._of_public_n(noised, noise, n)
+        value, low, high = (_range_of(self.numbers) ** 2 * share for share in shares)
+        return [(value, low, high), (sqrt(value), sqrt(low), sqrt(high))]
+
+    def _of_public_n(self, noised: Noised, noise: Sequence[DrawnNoise], n: int) -> Figure:
+        """Return it where the range is 1: the sums' range is 2."""
+        width, offs = _range_of(self.numbers), [part.half_width for part in noise]
+        totals = [total for (total,) in noised]
         mean, square = (
-            list(_ratio((total, total - part.half_width, total + part.half_width), count, off))
-            for (total,), part in zip(noised[:2], noise[:2], strict=True)
+            [end / max(1, n) / width**power for end in (total, total - off, total + off)]
+            for power, total, off in zip((1, 2), totals, offs, strict=True)
         )
         largest = max(bound**2 for bound in mean[1:])
         least = 0.0 if mean[1] <= 0 <= mean[2] else min(bound**2 for bound in mean[1:])
-        most = _range_of(self.numbers) ** 2 / 4
         ends = (square[0] - mean[0] ** 2, square[1] - largest, square[2] - least)
-        value, low, high = (min(max(end / 4, 0.0), most) for end in ends)
-        return [(value, low, high), (sqrt(value), sqrt(low), sqrt(high))]
+        value, low, high = (min(max(end / 4, 0.0), 0.25) for end in ends)
+        return value, low, high
 
     def labels(self, collection: Collection, noised: Noised) -> tuple[CellLabel, ...]:
         return (self.kind, "standard deviation")

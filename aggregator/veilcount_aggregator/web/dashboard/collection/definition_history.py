@@ -35,6 +35,7 @@ KEYS = (
         "owner",
     ),
     "replaces",
+    "margins",
 )
 LINE = 2_000  # characters: longer than any list of a dozen
 
@@ -83,12 +84,14 @@ def lines_of(collection: Collection) -> Iterator[str]:
 
 def entries(collection: Collection) -> dict[str, str]:
     """Return the value of each key, defaults included."""
-    cohort = collection.cohort
+    cohort, margins = collection.cohort, collection.margins
     special = {
         "per_day": collection.per_day if collection.per_day > 1 else None,
         "from": collection.start,
         "segments": {name: list(labels) for name, labels in collection.segments} or None,
         "twin": None if collection.trust.releases else collection.twin,  # which names both
+        "margins": margins
+        and {**dict(margins.shares), "source": margins.source, "as_of": margins.as_of},
         "cohort": cohort and {"draw": cohort.draw, "of": cohort.of, "number": cohort.number},
     }
     more = {key: special[key] if key in special else getattr(collection, key) for key in KEYS}

@@ -13,6 +13,7 @@ from flask import Response, request
 from veilcount_analysis.errors import QueryError
 from veilcount_analysis.kinds.estimate import judge, widest
 from veilcount_analysis.kinds.kind import Kind
+from veilcount_analysis.kinds.labels import value_key
 from veilcount_analysis.kinds.registry import kind_of
 from veilcount_analysis.kinds.results import Figure
 from veilcount_analysis.query_params import Parameters
@@ -225,7 +226,9 @@ def _listed(kind: Kind[Any, Any], estimate: SeriesResult) -> list[Figure]:
         shares = shares[: facts["stand_out"]]
     elif kind.followed == "share" and facts.get("pages", 1) == 1:
         shares.sort(key=lambda row: (row.of is not True, -(row.figure or 0)))
-    return [*shares, *(row for row in figures if row.kind != "share")]
+    raked = {value_key(row.of): row for row in figures if row.kind == "raked"}
+    reweighted = [raked[key] for row in shares if (key := value_key(row.of)) in raked]
+    return [*shares, *reweighted, *(row for row in figures if row.kind not in {"share", "raked"})]
 
 
 def _more(number: int) -> str:

@@ -14,6 +14,7 @@ from veilcount_analysis.kinds.headline import largest_first
 from veilcount_analysis.kinds.panels import Panel
 from veilcount_analysis.kinds.registry import KINDS_BY_NAME, kind_of
 from veilcount_analysis.kinds.results import Figure
+from veilcount_analysis.kinds.smoothing import BANDS
 from veilcount_analysis.series.series import Series
 from veilcount_analysis.text.number_format import level
 from veilcount_analysis.text.result_columns import spelled, value_name
@@ -185,7 +186,7 @@ def _notes(
         f" {level(answer.level)} intervals of each value on its own, {answer.validity}."
     )
     if answer.view is View.SMOOTH:
-        yield "Smoothed: each figure also uses the reports of the times around it."
+        yield f"Smoothed: each figure also uses the reports of the times around it. {BANDS}"
     number, size = values
     if size is not None and size > number > 1:
         yield f"The {number} largest of {size:,} values."

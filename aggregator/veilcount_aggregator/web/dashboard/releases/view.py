@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from msgspec import to_builtins
 
+from veilcount_analysis.releases.prefix_sums import BRANCHES, tree_name
 from veilcount_analysis.releases.query import describe_query
 from veilcount_analysis.releases.query_types.count_query import spell_label
 from veilcount_analysis.releases.query_types.strings_query import StringsQuery
@@ -39,18 +40,19 @@ from ..pages import Content
 
 STRINGS = StringsQuery.kind
 DRAWN = ("histogram", "running_total")  # queries with a figure for each of many values
-LABELLED = ("most_frequent", "variance")  # queries whose figures need their names
+LABELLED = ("most_frequent", "variance", "quantiles")  # queries whose figures need their names
 MOST_ROWS = 30  # figures of one release that are drawn and listed
 PARTS = {  # as texts name them
+    "distances": "sums of distances from both ends of the range",
+    "squared distances": "sums of their squares and products",
     "histogram": "count of each value",
     "summed": "last total, each period's value summed",
-    "binary tree": "last total, from a binary tree",
+    **{tree_name(b): f"last total, from a {tree_name(b)}" for b in BRANCHES},
     "square root": "last total, by the square root",
     "strings": "count of each half of a string",
     "selection": "most frequent value's count",
     "quantile": "quantile's rank",
-    "lower end": "rank that its lower end aims at",
-    "upper end": "rank that its upper end aims at",
+    "tree of values": "counts of a tree over the values",
 }
 COLUMNS = ("Value", "Released", "From", "To")
 

@@ -37,6 +37,8 @@ def test_the_largest_difference_is_a_sentence_and_the_picture_has_all(
     )
     assert found[5] == ("higher" if row.difference > 0 else "lower")
     assert "Of 3 values compared, 2 differ, taken all together: light, dark." in page.text
+    assert answer.overall is not None
+    assert answer.overall.sentence in page.text
     assert picture.labels == ("light", "dark", "system")
     assert picture.x.title == "A minus B, in points"
     for name, attribute in (("values", "difference"), ("low", "low"), ("high", "high")):

@@ -40,7 +40,7 @@ def test_the_page_opens_with_a_common_plan_that_begins_today(analyst: Visitor) -
         ("devices=20000&epsilon=1&arms=2", "the difference of two arms in each share is known to"),
         ("devices=20000&epsilon=1&trust=central", "epsilon 1 a month spent by a trusted curator"),
         ("kind=number&low=0&high=240&devices=20000&epsilon=1", "the mean is known to +/- "),
-        ("kind=strings&devices=1000000&epsilon=2", "a string that 0.42% of them have is found"),
+        ("kind=strings&devices=1000000&epsilon=2", "a string that 0.43% of them have is found"),
         ("kind=strings&epsilon=2&margin=0.5&candidates=1000", "among 1,000 candidates."),
         ("kind=features&devices=1000000&epsilon=1", "each moment is known to +/- 0.0118."),
         ("kind=features&epsilon=1&margin=0.02&features=10", "With 2,"),
