@@ -226,7 +226,7 @@ def order_of_both(rows: Mapping[Name, list[Row]]) -> float:
 
 @pytest.mark.parametrize("devices", [DEVICES, pytest.param(MANY, marks=pytest.mark.full)])
 def test_the_order_of_batches_joins_nobody(tmp_path: Path, devices: int) -> None:
-    rows = batches(tmp_path / "store", devices)
+    rows = batches(tmp_path / "store", devices, Scene(days=4))
     found = {way.__name__: joined(rows, way) for way in WAYS}
 
     assert len(rows) == 16, sorted(rows)
