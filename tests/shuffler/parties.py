@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -181,14 +181,16 @@ class ShufflerStore:
         aggregator: CheckingAggregator | None = None,
         target: str = "http://127.0.0.1:1",
         randomness: RandomSource | None = None,  # of the covers
+        collections: Sequence[Collection] = (),  # in place of one with `least` and `covers`
+        keys: Sequence[RelayKey] = RELAY_KEYS,
     ) -> None:
         self.clock, self.disk = clock, disk or Disk()
         self.randomness = randomness or SystemRandomSource()
         self.settings = StoreSettings(folder, Disk())
         if not self.settings.exists:
             self.settings.make(target, "key", "relay")
-            self.settings.set_keys(RELAY_KEYS, START)
-            self.settings.add_collections([collection(least, covers)], START)
+            self.settings.set_keys(keys, START)
+            self.settings.add_collections(collections or [collection(least, covers)], START)
         self.served = ServedCrowds(self.settings)
         public = self.settings.signing_key.public_key()
         self.aggregator = aggregator or CheckingAggregator(public, clock)
