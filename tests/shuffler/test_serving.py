@@ -220,11 +220,14 @@ def lasting(server: Served) -> list[int]:
     """Return the processes that have no report in memory, ever, and so need not end."""
     pids = server.pids()
     tracker = b"resource_tracker"
-    return [
-        pid
-        for pid in pids
-        if pid == pids[0] or tracker in Path(f"/proc/{pid}/cmdline").read_bytes()
-    ]
+    return [pid for pid in pids if pid == pids[0] or tracker in command(pid)]
+
+
+def command(pid: int) -> bytes:
+    """Return the command of a process; of one that has ended, none."""
+    with suppress(FileNotFoundError, ProcessLookupError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
 
 
 def files(server: Served) -> list[Path]:
