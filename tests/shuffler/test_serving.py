@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes import family, wait_until
+from tests.processes import family, free_port, wait_until
 from veilcount_shared.shuffling.batch_record import BatchState
 from veilcount_shared.shuffling.envelope import ENVELOPE_TYPE, Envelope
 from veilcount_shuffler.errors import NotTaken
@@ -91,9 +91,7 @@ class Served:
         self.store = ShufflerStore(folder / "store", HandClock(), target=self.aggregator.url)
         self.aggregator.checking = self.store.aggregator
         (folder / "witness").mkdir()
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = free_port()
         self.log = folder / "log"
         self.process: subprocess.Popen[bytes] | None = None
 
