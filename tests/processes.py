@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import secrets
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+HOST = "127.0.0.1"
+LOWEST_PORT, PORTS = 10_000, 12_000
 TICKS, PAGE = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
 SYNCS = "fsync,fdatasync"
 _PARENT, _TIMES = 1, slice(11, 13)  # fields behind the name, which may have spaces
@@ -22,6 +26,22 @@ def wait_until(claim: Callable[[], object], seconds: float = 20.0) -> float:
         assert time.monotonic() - begun < seconds, "it never came true"
         time.sleep(0.02)
     return time.monotonic() - begun
+
+
+def free_port(*others: int) -> int:
+    """Return a port that nobody listens on, nor on those at these distances from it.
+
+    None of them is one that the system lends to clients [ip(7), ip_local_port_range].
+    """
+    while True:  # drawn, or all who look at once would find the same
+        port = LOWEST_PORT + secrets.randbelow(PORTS)
+        try:
+            with ExitStack() as probes:
+                for each in (0, *others):
+                    probes.enter_context(socket.create_server((HOST, port + each)))
+                return port
+        except OSError:
+            continue
 
 
 def children(pid: int) -> list[int]:

@@ -4,32 +4,19 @@ redis-cli.
 
 from __future__ import annotations
 
-import secrets
-import socket
 from contextlib import suppress
 from pathlib import Path
 
 from redis.crc import key_slot
 from redis.exceptions import ConnectionError as NoConnection
 
-from .processes import wait_until
-from .redis_server import HOST, REDIS, PortTaken, RedisServer
+from .processes import HOST, free_port, wait_until
+from .redis_server import REDIS, PortTaken, RedisServer
 
 SLOTS = 16384
 TRIES = 5
 MIGRATE_MILLISECONDS = 5_000
 BUS = 10_000  # a node's bus listens on its port plus this: a port is below 55,535
-
-
-def free_port() -> int:
-    """Return a port that nobody listens on, nor on its bus's."""
-    while True:  # drawn, or all who look at once would find the same
-        port = 20_000 + secrets.randbelow(12_000)
-        try:
-            with socket.create_server((HOST, port)), socket.create_server((HOST, port + BUS)):
-                return port
-        except OSError:
-            continue
 
 
 class RedisCluster:
@@ -137,7 +124,7 @@ class RedisCluster:
         for _ in range(TRIES):
             with suppress(PortTaken, NoConnection):
                 return RedisServer(
-                    folder, port=free_port(), program=self._program, **cluster | settings
+                    folder, port=free_port(BUS), program=self._program, **cluster | settings
                 )
         raise OSError("no port is free")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import shutil
 import signal
-import socket
 import subprocess
 import time
 from contextlib import AbstractContextManager
@@ -15,9 +14,8 @@ from typing import Any
 import redis
 
 from . import processes
-from .processes import stopped, wait_until
+from .processes import HOST, free_port, stopped, wait_until
 
-HOST = "127.0.0.1"
 SETTINGS = {"appendonly": "yes", "appendfsync": "always", "save": ""}
 SETTINGS |= {"maxmemory-policy": "noeviction"}
 
@@ -36,14 +34,6 @@ def program_path(program: str) -> str:
     (folder,) = package.submodule_search_locations
     (bundled,) = Path(folder).glob(f"_binaries/*/{VALKEY}")
     return str(bundled)
-
-
-def free_port() -> int:
-    """Return a port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 class PortTaken(OSError):

@@ -45,7 +45,8 @@ class ListenAddress:
     def check(self) -> None:
         """Reject an address that cannot be bound, or is in use.
 
-        The server's own sockets share their port, and so would not notice another server.
+        The server's own sockets share their port, and so would not notice another server. It is not
+        listened on: somebody who connected meanwhile would take the server for started.
         """
         if self.path is not None:
             self._check_path(self.path)
@@ -53,7 +54,6 @@ class ListenAddress:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind(str(self.path) if self.path is not None else (self.host, self.port))
-                probe.listen(1)
             except OSError as error:
                 raise self.listen_error(error) from error
         if self.path is not None:

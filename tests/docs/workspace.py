@@ -31,7 +31,8 @@ from veilcount_issuer.worker import IssuerSettings
 from veilcount_serving.listen_address import ListenAddress
 from veilcount_serving.worker_processes import Announce, StartupSummary
 
-from ..redis_server import HOST, RedisServer, free_port
+from ..processes import HOST, free_port
+from ..redis_server import RedisServer
 from .page_parser import ROOT
 from .page_population import answered
 from .page_server import Served, ServedIssuer

@@ -47,7 +47,7 @@ ENDS = {
     "month": ("2027-02-01", "2027-03-01"),
     "user": ("2026-12-05", "2026-12-05"),
 }
-EARLY, LATE = 0.02, 0.99  # of a step: nearly always before, and after, a period's instant
+EARLY, LATE = 0.0001, 0.99  # of a step: all but always before, and mostly after, an instant
 #: a return and none: a visit after the first absence was drawn, and one early in the next period
 RETURNS: tuple[Stream, Stream] = ([(LATE, 0), (1 + EARLY, 0)], [(1 + EARLY, 0)])
 

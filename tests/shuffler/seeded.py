@@ -10,6 +10,7 @@ from unittest.mock import patch
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
+from veilcount_shared.oblivious_http import hpke
 from veilcount_shared.shuffling import sealed_report
 from veilcount_shuffler.crowd_folder import CrowdFolder
 
@@ -33,8 +34,7 @@ def seeded_sealing(who: object) -> Iterator[None]:
     def encapsulate(public: bytes, aead: int, info: bytes, _: object = None) -> Any:
         times[info] += 1
         private = X25519PrivateKey.from_private_bytes(_secret("ephemeral", who, info, times[info]))
-        return original(public, aead, info, private)
+        return hpke.encapsulate(public, aead, info, private)
 
-    original = sealed_report.encapsulate
     with patch.object(sealed_report, "encapsulate", encapsulate):
         yield

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes import family, wait_until
+from tests.processes import family, free_port, wait_until
 from veilcount_shared.shuffling.batch_record import BatchState
 from veilcount_shared.shuffling.envelope import ENVELOPE_TYPE, Envelope
 from veilcount_shuffler.errors import NotTaken
@@ -91,9 +91,7 @@ class Served:
         self.store = ShufflerStore(folder / "store", HandClock(), target=self.aggregator.url)
         self.aggregator.checking = self.store.aggregator
         (folder / "witness").mkdir()
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = free_port()
         self.log = folder / "log"
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -220,11 +218,14 @@ def lasting(server: Served) -> list[int]:
     """Return the processes that have no report in memory, ever, and so need not end."""
     pids = server.pids()
     tracker = b"resource_tracker"
-    return [
-        pid
-        for pid in pids
-        if pid == pids[0] or tracker in Path(f"/proc/{pid}/cmdline").read_bytes()
-    ]
+    return [pid for pid in pids if pid == pids[0] or tracker in command(pid)]
+
+
+def command(pid: int) -> bytes:
+    """Return the command of a process; of one that has ended, none."""
+    with suppress(FileNotFoundError, ProcessLookupError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
 
 
 def files(server: Served) -> list[Path]:

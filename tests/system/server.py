@@ -17,8 +17,7 @@ from typing import Any, Self
 
 import requests
 
-from ..processes import children, stopped, wait_until
-from ..redis_server import HOST, free_port
+from ..processes import HOST, children, free_port, stopped, wait_until
 
 __all__ = [
     "ENDING_SECONDS",

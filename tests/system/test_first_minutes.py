@@ -160,7 +160,7 @@ def test_a_shuffler_next_to_it_hands_over_what_one_device_sends(minutes: FirstMi
     first = datetime.now(UTC).date().replace(day=1)
     dates = {"first": first, "last": (first + timedelta(days=62)).replace(day=1)}
     (minutes.folder / "collections.toml").write_text(SHUFFLED.format(**dates), encoding="utf-8")
-    port = free_port() - 1
+    port = free_port(1)
     minutes.url = f"http://{HOST}:{port}"
     minutes.run("veilcount", "dev", "--shuffler", "--bind", f"{HOST}:{port}")
     minutes.await_line("live view")

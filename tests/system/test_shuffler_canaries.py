@@ -46,7 +46,7 @@ from veilcount_shuffler.disk import Disk
 from veilcount_shuffler.held_file import read_records
 
 from ..aggregator.operate.cli.conftest import typed
-from .canary_parties import (
+from .shuffler_canary_parties import (
     AFTER_GRACE,
     MESSAGES,
     START,

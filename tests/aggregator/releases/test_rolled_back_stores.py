@@ -25,7 +25,8 @@ from veilcount_aggregator.store import Store, open_store
 from veilcount_aggregator.store.restore_lock import release_lock_reason
 from veilcount_serving.errors import SettingsError
 
-from ...redis_server import RedisServer, free_port
+from ...processes import free_port
+from ...redis_server import RedisServer
 from ..curator_fixtures import AGE, OVER
 from ..rewinding_store import REWINDABLE, Host, Rewindable, hosts, make, redis, sqlite, start, tick
 

@@ -10,7 +10,7 @@ import pytest
 from veilcount_serving.errors import SettingsError
 from veilcount_serving.listen_address import ListenAddress
 
-HOST = "127.0.0.1"
+from ...processes import HOST, free_port
 
 
 @pytest.mark.parametrize(
@@ -80,11 +80,11 @@ def test_an_address_of_another_machine_is_refused() -> None:
         ListenAddress.parse("192.0.2.1:8420").check()
 
 
-def test_a_free_port_is_taken_and_nobody_answers_there_yet() -> None:
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        port = probe.getsockname()[1]
-    bind = ListenAddress.parse(f"{HOST}:{port}")
+def test_a_free_port_is_checked_and_nobody_answers_there_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bind = ListenAddress.parse(f"{HOST}:{free_port()}")
+    monkeypatch.setattr(socket.socket, "listen", None)  # who listens, raises
 
     bind.check()
 

@@ -25,7 +25,8 @@ from veilcount_aggregator.store.sqlite import backup_file
 from veilcount_serving.errors import SettingsError
 from veilcount_shared.verdict import Verdict
 
-from ...redis_server import RedisServer, free_port
+from ...processes import free_port
+from ...redis_server import RedisServer
 from ...system.server import wait_until
 from .conftest import emptied
 from .redis.simulated_rows import count, rows

@@ -16,8 +16,9 @@ from veilcount_client.state.factory import open_state
 from veilcount_client.state.losses import Loss
 from veilcount_client.state.redis import RedisState
 
+from ...processes import HOST, free_port
 from ...proxy import LosingProxy
-from ...redis_server import HOST, RedisServer, free_port
+from ...redis_server import RedisServer
 from .conftest import Engine
 from .state_fixtures import (
     ANN,

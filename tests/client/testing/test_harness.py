@@ -30,7 +30,7 @@ COLLECTIONS = file(
     theme={"values": ["light", "dark", "system"], **WEEKLY},
     saved={"unit": "event", "per_day": 4, "segments": {"arm": ["A", "B"], "size": [1, 2, 3]}},
     minutes={"range": [0, 240], "measure": "mean", "takes": "sum", "answers": 7},
-    crashed={"presence": "hidden", "takes": "any", "held": "process", **WEEKLY},
+    crashed={"presence": "hidden", "takes": "any", "held": "device", **WEEKLY},
 )
 THEME = {"theme": COLLECTIONS["theme"]}
 NOON = datetime(2026, 12, 2, 12, tzinfo=UTC)

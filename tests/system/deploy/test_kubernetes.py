@@ -21,7 +21,7 @@ from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import open_store
 from veilcount_serving.listen_address import ListenAddress
 
-from ...redis_cluster import free_port
+from ...processes import free_port
 from ...redis_server import REDIS
 from ..server import wait_until
 from .files import IMAGE, containers, documents, text

@@ -22,7 +22,8 @@ from veilcount_shared.oblivious_http.key_config import KEY_PROBLEM
 from veilcount_shared.oblivious_http.key_file import decode_key_file
 
 from ...client.device_fixtures import Device, definitions_text
-from ...redis_server import HOST, RedisServer
+from ...processes import HOST
+from ...redis_server import RedisServer
 from ..faults.campaign import Campaign
 from ..faults.honest_devices import Population
 from ..faults.store_verification import assert_consistent

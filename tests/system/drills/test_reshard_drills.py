@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from ...processes import HOST
 from ...redis_cluster import RedisCluster
-from ...redis_server import HOST, RedisServer
+from ...redis_server import RedisServer
 from ..faults.honest_devices import Population
 from ..faults.store_verification import assert_consistent
 from .operator_host import Drill

@@ -15,9 +15,10 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from functools import partial
 from pathlib import Path
 
+from ...processes import HOST
 from ...proxy import Mood, Proxy
 from ...redis_cluster import RedisCluster
-from ...redis_server import HOST, RedisServer
+from ...redis_server import RedisServer
 from ..server import Server, free_port, slow_commits, worker_killed, worker_stopped
 from .campaign import Campaign
 

@@ -17,8 +17,8 @@ from redis.crc import key_slot
 from veilcount_aggregator.store import open_store
 from veilcount_aggregator.store.redis.store import RedisStore
 
+from ...processes import HOST
 from ...redis_cluster import RedisCluster
-from ...redis_server import HOST
 from .campaign import Campaign
 from .honest_devices import Population
 from .store_verification import assert_consistent

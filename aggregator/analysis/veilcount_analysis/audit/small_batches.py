@@ -167,7 +167,7 @@ def values_of(collection: Collection) -> list[object]:
 
 
 def draw_of(collection: Collection, value: object) -> Draw:
-    """Return what a device draws of a value."""
+    """Return the message of a value, drawn as a device does."""
     if value is ABSENT:
         return collection.randomize_absent
     return lambda randomness: collection.randomize(value, randomness)

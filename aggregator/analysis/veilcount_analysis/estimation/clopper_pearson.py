@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 
 
 def lower(hits: ArrayLike, trials: int, alpha: float | Floats) -> Floats:
-    """Return what the probability is at least, wrong with probability at most alpha.
+    """Return a lower bound of the probability, wrong with probability at most alpha.
 
     Counts may be fractions, such as expected ones.
     """

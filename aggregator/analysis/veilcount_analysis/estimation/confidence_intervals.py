@@ -41,7 +41,7 @@ def single(alpha: Alpha) -> float:
 
 
 def distinct(counts: Counts, alpha: Alpha) -> tuple[Counts, Alpha, Counts]:
-    """Return what intervals are worked out of, and the place of each figure's among them.
+    """Return the estimates that intervals rest on, and the place of each figure's among them.
 
     Counts repeat, small ones above all; with an error probability for each figure they need not.
     """

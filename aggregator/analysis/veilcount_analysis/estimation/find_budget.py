@@ -35,7 +35,7 @@ def chance(tested: float, prices: Sequence[tuple[float, float]] = PRICES) -> flo
 
 
 def spent_by(candidates: int, left: float) -> float:
-    """Return what a call spends of the part of BY_CALL that is left."""
+    """Return the cost of a call, from the part of BY_CALL that is left."""
     half = left / 2
     return min(half, BY_HAND) if candidates < HANDFUL else half
 

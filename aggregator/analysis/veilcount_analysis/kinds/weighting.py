@@ -155,7 +155,7 @@ def _warnings(n: int, effect: float, largest: float) -> Iterator[str]:
 
 
 def limits_of_weights(names: str) -> str:
-    """Return what no weights repair."""
+    """Return the warnings: no weights repair these."""
     return (
         f"Weights repair what {names} explain. They cannot see consent that depends on the answer"
         " itself: simulated with half as much again among those who say yes, the bias fell from"

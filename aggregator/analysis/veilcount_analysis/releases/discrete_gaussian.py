@@ -60,12 +60,12 @@ class DiscreteGaussianNoise:
         return max(0, min(2 * self.half_width(alpha / 2), chernoff))
 
     def contrast_half_widths(self, shares: Floats, alpha: float) -> Floats:
-        """Return the same of (1 - t) X - t Y, two independent draws, for each t from 0 to 1."""
+        """Return half widths of (1 - t) X - t Y, independent draws, for each t from 0 to 1."""
         z = -float(special.ndtri(alpha / 2)) * (1 + SAFE)
         return z * self.scale * np.hypot(shares, 1 - shares) + 0.5
 
     def weighted_half_widths(self, weights: Floats, alpha: float) -> Floats:
-        """Return the same of weighted sums of independent draws, one for each row of weights.
+        """Return half widths of weighted sums of draws, one for each row of weights.
 
         Half of the largest weight is for sums on a lattice.
         """

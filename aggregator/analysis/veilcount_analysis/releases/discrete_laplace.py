@@ -63,7 +63,7 @@ class DiscreteLaplaceNoise:
         return bisect_left(range(most), True, key=is_enough)
 
     def contrast_half_widths(self, shares: Floats, alpha: float) -> Floats:
-        """Return the same of (1 - t) X - t Y, two independent draws, for each t from 0 to 1.
+        """Return half widths of (1 - t) X - t Y, independent draws, for each t from 0 to 1.
 
         No tail is above that of a continuous draw rounded to an integer, which moves the contrast
         by 1/2 at most.
@@ -71,7 +71,7 @@ class DiscreteLaplaceNoise:
         return self.scale * np.interp(shares, _CONTRASTS, _contrasts(alpha)) + 0.5
 
     def weighted_half_widths(self, weights: Floats, alpha: float) -> Floats:
-        """Return the same of weighted sums of independent draws, one for each row of weights."""
+        """Return half widths of weighted sums of draws, one for each row of weights."""
         widths = self.scale * laplace_half_widths(weights, alpha)
         return np.asarray(widths + abs(weights).max(axis=1) / 2)
 

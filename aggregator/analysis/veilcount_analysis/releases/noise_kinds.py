@@ -43,12 +43,12 @@ class NoiseDistribution(Protocol):
     def contrast_half_widths(
         self, shares: NDArray[np.float64], alpha: float
     ) -> NDArray[np.float64]:
-        """Return the same of (1 - t) X - t Y, two independent draws, for each t from 0 to 1."""
+        """Return half widths of (1 - t) X - t Y, independent draws, for each t from 0 to 1."""
 
     def weighted_half_widths(
         self, weights: NDArray[np.float64], alpha: float
     ) -> NDArray[np.float64]:
-        """Return the same of weighted sums of independent draws, one for each row of weights."""
+        """Return half widths of weighted sums of draws, one for each row of weights."""
 
     def log_moment(self, t: float) -> float:
         """Return log E exp(t X), or a bound on it."""

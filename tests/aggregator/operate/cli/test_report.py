@@ -18,7 +18,7 @@ def test_a_report_holds_the_finding_its_figures_and_how_to_read_them(
 
     assert printed.code == 0
     assert printed.out.lstrip().startswith("<!doctype html>")
-    assert re.search(r'class="headline">\d\d(\.\d)?% dark, \d\d(\.\d)? to \d\d', printed.out)
+    assert re.search(r'class="headline">\d\d to \d\d of 100 answers are dark', printed.out)
     assert re.search(r"<circle .*>\d\d\.\d+% to \d\d\.\d+%<", row)
     assert ">Privacy guarantee<" in printed.out
     assert ">How to read it<" in printed.out

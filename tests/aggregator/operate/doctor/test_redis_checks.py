@@ -13,8 +13,9 @@ from veilcount_aggregator.operate.doctor import Finding, Severity, examine_store
 from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import open_store
 
+from ....processes import HOST
 from ....redis_cluster import RedisCluster
-from ....redis_server import HOST, RedisServer
+from ....redis_server import RedisServer
 from ....system.server import free_port, wait_until
 from ...web.api.deployment_fixtures import FILE, deployment
 from .doctor_fixtures import by_check, wall_clock

@@ -18,7 +18,7 @@ from veilcount_aggregator.operate.doctor.server_checks import http_redirect
 from veilcount_aggregator.records.api_keys import Role, create_key
 from veilcount_serving.errors import SettingsError
 
-from ....redis_server import HOST
+from ....processes import HOST
 from ....system.server import Server, free_port
 from ...web.api.deployment_fixtures import FILE, deployment
 from ..cli.server_fixtures import listening

@@ -20,7 +20,8 @@ from veilcount_aggregator.store.redis.store import RedisStore, open_redis
 from veilcount_aggregator.store.redis.url import RedisUrl
 from veilcount_serving.errors import SettingsError
 
-from ....redis_server import HOST, RedisServer, free_port
+from ....processes import HOST, free_port
+from ....redis_server import RedisServer
 from ....system.server import wait_until
 from ..series_fixtures import LINKED
 from .simulated_rows import count, is_taken, rows

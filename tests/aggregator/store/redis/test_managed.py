@@ -18,7 +18,8 @@ from veilcount_aggregator.store.redis.url import RedisUrl
 from veilcount_serving.errors import SettingsError
 from veilcount_serving.listen_address import ListenAddress
 
-from ....redis_server import HOST, RedisServer, free_port
+from ....processes import HOST, free_port
+from ....redis_server import RedisServer
 
 PASSWORD = "of-this-test"
 

@@ -1,0 +1,65 @@
+"""Central figures where n is secret: mean, variance and median."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import date
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilcount_analysis.releases import NoiseKind, draw_release, price_query
+from veilcount_analysis.releases.noise import noise_distribution
+from veilcount_shared import Collection
+from veilcount_shared.collection import Adjacency, Model
+from veilcount_shared.domain import Number
+from veilcount_shared.periods import Unit
+
+from .measured_figures import Measured, intervals
+
+CELLS = ((50, "0.5"), (300, "0.2"), (5000, "1"))
+TRUTHS: dict[str, Callable[[NDArray[np.int64]], float]] = {
+    "mean": lambda ages: float(ages.mean()),
+    "variance": lambda ages: float(ages.var()),
+    "median": lambda ages: float(np.sort(ages)[(len(ages) - 1) // 2]),
+}
+AGES = Collection(
+    app="bench",
+    name="age",
+    question="How old?",
+    domain=Number(Fraction(0), Fraction(99)),
+    unit=Unit.USER,
+    start=date(2026, 1, 1),
+    until=date(2027, 1, 1),
+    model=Model.CENTRAL,
+    budget=Fraction(4),
+    adjacency=Adjacency.ADD_REMOVE,
+)
+
+
+def laplace(generator: np.random.Generator) -> Callable[[Sequence[int], float], list[int]]:
+    """Return what adds seeded noise, in place of the exact sampler."""
+
+    def noise(true: Sequence[int], scale: float) -> list[int]:
+        drawn = noise_distribution(NoiseKind.LAPLACE, scale).draw(len(true), generator)
+        return [one + two for one, two in zip(true, drawn, strict=True)]
+
+    return noise
+
+
+def central_releases(rounds: int) -> Iterator[Measured]:
+    """Release ages from 0 to 99 under Laplace noise, seeded."""
+    for query, truth in TRUTHS.items():
+        for n, epsilon in CELLS:
+            generator = np.random.default_rng(n)
+            ages = np.clip(np.rint(generator.gamma(4, 10, n)), 0, 99).astype(np.int64)
+            counters = np.bincount(ages, minlength=100)
+            noise = laplace(generator)
+            priced = price_query({"query": query, "epsilon": epsilon}, AGES)
+            found = [draw_release(priced, counters, noise=noise) for _ in range(rounds)]
+            points, low, high = (
+                np.array([getattr(each, name)[0] for each in found])
+                for name in ("values", "low", "high")
+            )
+            yield intervals(f"central {query}, n secret", n, points, (low, high), truth(ages))
