@@ -21,6 +21,7 @@ from ..client.state.test_moved_state import begins_anew
 from . import lifetimes, planted, promises
 from .cells import FIRST_ROWS, Combination, rows
 from .lives import PERSONS, population
+from .parties import Logs
 from .simulation import (
     CHANGED,
     NAMES,
@@ -182,10 +183,15 @@ def test_a_device_that_remembers_a_reply_is_found(combination: Combination, plan
     assert any(is_moved_by_replies(combination, plant, person) for person in range(1, 9))
 
 
+@cache
+def sealed_by_few(combination: Combination, plant: Plant = nullcontext) -> Logs:
+    return population(combination, FEW, plant)
+
+
 @pytest.mark.parametrize("plant", [planted.clipped_instants, one_back_off])
 def test_no_envelope_shows_it(plant: Plant) -> None:
     """Of bugs in the times of reports that travel alone: not a byte and no instant differs."""
-    usual, with_bug = (population(SHUFFLED, FEW, bug) for bug in (nullcontext, plant))
+    usual, with_bug = sealed_by_few(SHUFFLED), sealed_by_few(SHUFFLED, plant)
 
     assert usual.envelopes
     assert with_bug.envelopes == usual.envelopes
@@ -198,7 +204,7 @@ def test_no_envelope_shows_it(plant: Plant) -> None:
 )
 def test_no_batch_shows_it(combination: Combination, plant: Plant) -> None:
     """Of bugs that put persons into other batches: where they stand in these joins nothing."""
-    usual, with_bug = (population(combination, FEW, bug) for bug in (nullcontext, plant))
+    usual, with_bug = sealed_by_few(combination), sealed_by_few(combination, plant)
 
     assert with_bug.envelopes.keys() != usual.envelopes.keys()
     assert joined(combination, plant) == []
