@@ -52,7 +52,7 @@ def command(file: Path, *, n: int, strict: bool, as_json: bool) -> None:
         collections = load_collections(file).values()
         for collection in collections:
             require_covers(collection)
-        rows = [_facts(collection, n) for collection in collections]
+        rows = [_facts(collection, _reports(collection, n)) for collection in collections]
     document = {"file": file.name, "n": n, "level": LEVEL, "collections": rows}
     print_result(document, _parts(rows, n), as_json=as_json)
     remarks = sum(len(row["remarks"]) for row in rows)
