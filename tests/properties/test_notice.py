@@ -98,7 +98,10 @@ def test_every_key_of_a_definition_is_in_the_notice() -> None:
     ("part", "keys"),
     [
         ("_question", {"domain", "measure", "purpose", "translations"}),
-        ("_frequency", {"start", "until", "changes", "takes", "cohort", "group", "twin", "replaces"}),
+        (
+            "_frequency",
+            {"start", "until", "changes", "takes", "cohort", "group", "twin", "replaces"},
+        ),
         ("_public", {"tokens", "presence", "segments"}),
         ("_kept", {"late"}),
         ("_owner", {"app", "name", "owner"}),

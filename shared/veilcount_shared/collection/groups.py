@@ -22,7 +22,9 @@ EXAMPLE = 'write [group.habits] with questions = ["a", "b", "c"]'
 #: decides what leaves a device when, and how much of the epsilon it costs.
 COMMON = {
     **{key: key for key in ("model", "epsilon", "unit", "per_day")},
-    **{"from": "start", "until": "until", "answers": "answering"},
+    "from": "start",
+    "until": "until",
+    "answers": "answering",
     **{key: key for key in ("linkage", "held", "presence", "batch")},
 }
 
@@ -84,7 +86,7 @@ def _written(value: object) -> str:
     return format_value(_plain(value))
 
 
-def _plain(value: Any) -> object:  # noqa: ANN401 - of any key
+def _plain(value: Any) -> object:
     """Return a value as a file has it."""
     return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 

@@ -223,7 +223,9 @@ def _total(
         name: share for name, share in shares.items() if share is not None and name not in redrawn
     }
     draws = tuple(
-        _draw(draw, {name: share for name, share in drawn.items() if share.draw == draw}, collections)
+        _draw(
+            draw, {name: share for name, share in drawn.items() if share.draw == draw}, collections
+        )
         for draw in sorted({share.draw for share in drawn.values()})
     )
     everyone = basic_composition(
