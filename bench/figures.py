@@ -12,6 +12,7 @@ from pathlib import Path
 
 from .figures_central import central_releases
 from .figures_compare import differences
+from .figures_groups import grouped_shares
 from .figures_means import range_means
 from .figures_strings import string_candidates
 from .figures_trend import moment_variances, trend_shares
@@ -22,6 +23,7 @@ from .table import Cell, Row, Table
 ITEMS: tuple[Item, ...] = (
     *(differences, range_means, string_candidates),
     *(trend_shares, moment_variances, central_releases),
+    grouped_shares,
 )
 ROUNDS, FEW = 1_000, 100
 #: rows of `./dev bench figures --json` at the revision before the estimators changed

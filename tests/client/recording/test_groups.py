@@ -57,7 +57,7 @@ def group_file(
 # -- one question of a person, whatever happens ----------------------------------------------------
 
 
-def life(device: Device, forgets: set[int], restarts: set[int], records: bool) -> None:
+def life(device: Device, forgets: set[int], restarts: set[int], *, records: bool) -> None:
     """Live through the campaign: each value is recorded each day, and some days end otherwise."""
     for day in range(DAYS):
         if records:
@@ -90,7 +90,7 @@ def lived(name: str, person: int, plant: Plant = nullcontext) -> Iterator[Device
     with device_in_memory(
         person, group_file(**keys), at(0, 9), minute=DAY / 24, plant=plant
     ) as one:
-        life(one, forgets, restarts, records)
+        life(one, forgets, restarts, records=records)
         yield one
 
 

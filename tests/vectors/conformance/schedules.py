@@ -317,6 +317,7 @@ ABOUT = (
     " instant: the periods that are answered; of the first three the period, the instants at which"
     " a report may be made, each put off to the next whole minute (in the period of the consent the"
     " same share of what was left), and what the secret draws; when tokens are asked for (a device"
-    " asks only with linkage token). `periods`: the period of an instant, null outside of all. `groups`: a root, the digest of a"
-    " group, how many members it has; the place of the one that is drawn."
+    " asks only with linkage token). `periods`: the period of an instant, null outside of all."
+    " `groups`: a root, the digest of a group, how many members it has; the place of the one"
+    " that is drawn."
 )

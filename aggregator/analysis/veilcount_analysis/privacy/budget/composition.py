@@ -14,7 +14,8 @@ compare data sets that differ in a value, a curator's what its definition says: 
 bound neither, so none is formed. Within a total, whoever is in one cohort of a draw is in no other:
 over the cohorts the largest sum counts (parallel composition), since they are drawn before any
 data; so it is with the questions of a group. A name that had another draw before counts for
-everybody: who answered one form may not be who answers the other. Of two paired collections one is local and one is not: each total has its own.
+everybody: who answered one form may not be who answers the other. Of two paired collections one is
+local and one is not: each total has its own.
 """
 
 from __future__ import annotations
