@@ -240,7 +240,7 @@ class _FirstWord(RandomSource):
 
 
 def draws_of_words(members: int) -> Counter[str]:
-    """Count what every word draws that is not rejected, by its highest bits: the exact distribution."""
+    """Count what every word draws that is not rejected, by its highest bits: exactly."""
     group = QuestionGroup("habits", tuple(map(str, range(members))), "ab" * 32)
     bits, drawn = (members - 1).bit_length(), Counter[str]()
     for word in range(1 << bits):

@@ -131,7 +131,7 @@ def _details(row: dict[str, Any]) -> list[str]:
     scope = row["figures"]["scope"]
     return [
         f"protects {scope}",
-        *([f"group {group['name']}: each device answers one of these, drawn"] if group else []),
+        *([_drawn(group)] if group else []),
         *([row["answers_left"]] if row["answers_left"] else []),
         row["figures"]["device"],
         row["figures"]["server"],
@@ -139,3 +139,8 @@ def _details(row: dict[str, Any]) -> list[str]:
         row["memory"],
         *(f"remark: {remark['key']}: {remark['text']}" for remark in row["remarks"]),
     ]
+
+
+def _drawn(group: dict[str, Any]) -> str:
+    questions = ", ".join(group["questions"])
+    return f"group {group['name']}: each device answers one of {questions}, drawn"
