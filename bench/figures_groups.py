@@ -28,10 +28,10 @@ def grouped_shares(rounds: int) -> Iterator[Measured]:
         yield _measured("share, epsilon in 3 parts", SPLIT, n, rounds, Fraction(1))
 
 
-def _measured(item: str, epsilon: Fraction, n: int, rounds: int, asked: Fraction) -> Measured:
+def _measured(item: str, epsilon: Fraction, n: int, rounds: int, answering: Fraction) -> Measured:
     question = ask(Choice(tuple(range(VALUES))), epsilon)
     generator = np.random.default_rng(n)
-    sizes = generator.binomial(n, float(asked), size=rounds)
+    sizes = generator.binomial(n, float(answering), size=rounds)
     shares = np.full(VALUES, 1 / VALUES)
     estimates = [
         estimate(question, simulate(question, generator.multinomial(size, shares), generator))

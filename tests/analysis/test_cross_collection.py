@@ -63,7 +63,7 @@ def test_a_group_costs_one_of_its_questions() -> None:
     (total,) = compose_collections(make_collections(GROUPED + GROUP)).totals
     (apart,) = compose_collections(make_collections(GROUPED)).totals
 
-    assert (total.worst, total.plain) == (12 * 2, 12 * 6)
+    assert (total.worst, total.plain) == (Fraction(12 * 2), Fraction(12 * 6))
     assert apart.worst == 12 * 6  # planted: without the group
     assert [draw.of for draw in total.draws] == [3]
 
