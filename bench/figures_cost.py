@@ -71,7 +71,7 @@ def _release(query: str) -> Callable[[Generator], Call]:
 
 def _moment(figure: Callable[..., object], sums: int) -> Callable[[Generator], Call]:
     def prepare(generator: Generator) -> Call:
-        noise = PartNoise("sums", Fraction(99), 198.0, 0.0, 0, NoiseKind.LAPLACE)
+        noise = PartNoise("sums", 99, 198.0, 0.0, 0, NoiseKind.LAPLACE)
         released = generator.integers(10_000, 200_000, sums).tolist()
         return lambda: figure(released, noise, ALPHA)
 
@@ -117,8 +117,8 @@ def _overall(generator: Generator) -> Call:
 
     def test() -> float:
         together = pooled(one, two)
-        matrices = [handler.share_covariance(side, together, target) for side in (one, two)]
-        return p_of_any(one, two, sum(matrix for matrix in matrices if matrix is not None))
+        sides = (handler.share_covariance(side, together, target) for side in (one, two))
+        return p_of_any(one, two, np.sum([matrix for matrix in sides if matrix is not None], 0))
 
     return test
 

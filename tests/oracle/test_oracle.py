@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import partial
 from math import isclose
 from typing import Any, NamedTuple
 
@@ -170,7 +171,8 @@ def of_difference(epsilon: str) -> Row:
     sides = [supports_of(by_class(adult())[:, sex].sum(axis=1), epsilon) for sex in (0, 1)]
     (one, exact), (two, _) = sides
     pair = EstimatePair(one, two, IntervalTarget.POPULATION, None, LookCount.ONE)
-    z, oracle = normal_quantile(ALPHA), []
+    z = normal_quantile(ALPHA)
+    oracle: list[Decimal] = []
     for counts in zip(one.counts.tolist(), two.counts.tolist(), strict=True):
         both = [
             (exact.share(decimal(Fraction(x, n))), score_ends(x, n, exact, z, sampled=True))
@@ -212,7 +214,8 @@ def age_counters(mechanism: MeanMechanism | DistributionMechanism, name: str) ->
     people = PEOPLE[name]().sum(axis=(1, 2))
     starts = np.rint(np.linspace(0, mechanism.inputs - 1, len(people))).astype(np.int64)
     rows = np.array(mechanism.transition_matrix, np.float64)[starts]
-    return np.random.default_rng(8).multinomial(people, rows).sum(axis=0)
+    counters: Ints = np.random.default_rng(8).multinomial(people, rows).sum(axis=0)
+    return counters
 
 
 def of_square_wave(name: str, epsilon: str) -> Row:
@@ -297,7 +300,7 @@ def of_release(name: str, scale: int) -> Row:
     people = PEOPLE[name]().sum(axis=(1, 2))
     ages = np.arange(len(people))
     up, down = (int(people @ distance) + 3 * scale for distance in (ages, ages[::-1]))
-    noise = PartNoise("distances", Fraction(1), float(scale), 0.0, 0, NoiseKind.GAUSSIAN)
+    noise = PartNoise("distances", 1, float(scale), 0.0, 0, NoiseKind.GAUSSIAN)
     product = mean_figure([up, down], noise, float(ALPHA))
     ends = fieller_normal(up, down, Decimal(scale), normal_quantile(ALPHA))
     return list(product), [Decimal(up) / (up + down), *ends]
@@ -305,33 +308,30 @@ def of_release(name: str, scale: int) -> Row:
 
 CASES = [
     *(
-        Case(f"mechanism {k} at {epsilon}", lambda k=k, e=epsilon: of_mechanism(k, e))
+        Case(f"mechanism {k} at {epsilon}", partial(of_mechanism, k, epsilon))
         for k, epsilon in [(2, "1"), (8, "0.5"), (16, "4"), (300, "1"), (1_024, "2"), (5_000, "8")]
     ),
     *(
-        Case(f"{measure} at {epsilon}", lambda m=measure, e=epsilon: of_window(m, e))
+        Case(f"{measure} at {epsilon}", partial(of_window, measure, epsilon))
         for measure in ("mean", "distribution")
         for epsilon in ("0.5", "1", "4")
     ),
     *(
-        Case(
-            f"{kind.__name__} {name} {'sampled' if sampled else 'cohort'}",
-            lambda kind=kind, name=name, sampled=sampled: kind(name, "2", sampled=sampled),
-        )
+        Case(f"{kind.__name__} {name}, {target}", partial(kind, name, "2", sampled=target.sampled))
         for kind in (of_shares, of_few)
         for name in PEOPLE
-        for sampled in (True, False)
+        for target in IntervalTarget
     ),
-    Case("difference", lambda: of_difference("1")),
+    Case("difference", partial(of_difference, "1")),
     Case("Clopper-Pearson", of_clopper_pearson),
     *(
-        Case(f"{kind.__name__} {name}", lambda kind=kind, name=name: kind(name, "1"))
+        Case(f"{kind.__name__} {name}", partial(kind, name, "1"))
         for kind in (of_mean, of_square_wave, of_raking)
         for name in PEOPLE
     ),
-    Case("moments", lambda: of_moments("2")),
-    *(Case(f"trend {d}", lambda d=d: of_trend(d, "1")) for d in (1, 7, 12)),
-    *(Case(f"release {name}", lambda name=name: of_release(name, 400)) for name in PEOPLE),
+    Case("moments", partial(of_moments, "2")),
+    *(Case(f"trend {periods}", partial(of_trend, periods, "1")) for periods in (1, 7, 12)),
+    *(Case(f"release {name}", partial(of_release, name, 400)) for name in PEOPLE),
 ]
 
 

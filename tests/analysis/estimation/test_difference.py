@@ -126,7 +126,7 @@ def computed_tails(monkeypatch: pytest.MonkeyPatch) -> int:
     """How many exact tails the p-values of 20 values of a cohort take."""
     response, rng, n = share_handler(of_values(20, "8")).response, np.random.default_rng(2), 20_011
     chances = response.Q + response.gap * rng.dirichlet(np.ones(20))
-    sides = (SupportCounts(n, rng.binomial(n, chances), response, 20) for _ in "ab")
+    one, two = (SupportCounts(n, rng.binomial(n, chances), response, 20) for _ in "ab")
     rows, tails = [], confidence_intervals.cohort_tail
 
     def counted(supports: Ints, *arguments: Any, **options: Any) -> Any:
@@ -134,7 +134,7 @@ def computed_tails(monkeypatch: pytest.MonkeyPatch) -> int:
         return tails(supports, *arguments, **options)
 
     monkeypatch.setattr(confidence_intervals, "cohort_tail", counted)
-    EstimatePair(*sides, IntervalTarget.COHORT, None, LookCount.ONE).p_value(0.05)
+    EstimatePair(one, two, IntervalTarget.COHORT, None, LookCount.ONE).p_value(0.05)
     monkeypatch.undo()
     return sum(rows)
 
