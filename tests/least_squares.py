@@ -43,9 +43,11 @@ def exact_weights(periods: int, missing: Collection[int] = frozenset()) -> list[
 
 def solved(matrix: list[list[Exact]], right: list[Exact]) -> list[Exact]:
     """The solution of a regular system, by elimination."""
-    rows = [[*line, value] for line, value in zip(matrix, right, strict=True)]
+    rows = [list(line) for line in matrix]
+    for line, value in zip(rows, right, strict=True):
+        line.append(value)
     for place in range(len(rows)):
-        pivot = next(line for line in rows[place:] if line[place])
+        pivot = next(row for row in rows[place:] if row[place])
         rows.remove(pivot)
         rows.insert(place, [value / pivot[place] for value in pivot])
         for other, row in enumerate(rows):
