@@ -77,6 +77,8 @@ MESSAGES: Mapping[str, str] = {
     "notice_cap_token": "The app keeps count and sends no more than that; for one account, the"
     " issuer of the tokens signs no more.",
     "notice_cohort": "Asked of about one person in {of}, drawn beforehand by chance.",
+    "notice_group": "You are asked one of {of} questions, drawn beforehand by chance: {questions}."
+    " The server sees which one you answer.",
     "notice_twin": "Whoever is asked this is not asked \u201c{twin}\u201d, and the reverse, drawn"
     " beforehand by chance.",
     "notice_replaces": "It continues the question \u201c{replaces}\u201d: what that revealed counts"

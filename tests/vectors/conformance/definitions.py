@@ -165,6 +165,21 @@ epsilon = 4
 unit = "month"
 model = "shuffled"
 batch = {epsilon = 1, delta = 1e-6, covers = 110}
+
+[drawn]
+question = "Is it drawn?"
+boolean = true
+epsilon = 1
+unit = "week"
+
+[other]
+question = "Which other?"
+values = [1, 2]
+epsilon = 1
+unit = "week"
+
+[group.habits]
+questions = ["other", "drawn"]
 """
 
 
