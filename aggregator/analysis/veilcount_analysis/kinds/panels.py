@@ -20,6 +20,7 @@ class Form(StrEnum):
 
     DOTS = "dots"  # a dot and its interval in a row
     LINE = "line"  # of a curve, by `at`
+    GRID = "grid"  # of two questions, an answer to the one a row, to the other a column
     TABLE = "table"
 
 
