@@ -41,7 +41,7 @@ class FeatureMoments(SummedKind[Features]):
     panels = (
         Panel(("correlation",), "Correlations", of_shares=False),
         Panel(("coefficient",), "Linear regression", of_shares=False),
-        Panel(MOMENTS, "Figures of the numbers", Form.TABLE, of_shares=False),
+        Panel(MOMENTS, "All figures", Form.TABLE, of_shares=False),
     )
     followed = ""
     comparison = "several numbers are not compared: estimate both"

@@ -44,7 +44,7 @@ class TwoWayTables(SummedKind[Questions]):
     panels = (
         Panel(("share",), "Answers to each question"),
         Panel(("cell",), "Two answers together", Form.GRID),
-        Panel(("within",), "The second answer, among those with the first", Form.TABLE),
+        Panel(("within",), "The second answer, among those with the first", Form.GRID),
         Panel(("odds_ratio", "independence"), "Dependence", Form.TABLE, of_shares=False),
     )
     followed = ""
