@@ -156,7 +156,7 @@ class TwoWayTable:
         if two <= 0 or one <= 0 or a <= 0:
             return None
         root = np.sqrt(max(b * b - a * c, 0.0))
-        return one / two, max((b - root) / a, 0.0), (b + root) / a
+        return one / two, max(float((b - root) / a), 0.0), float((b + root) / a)
 
     def poisoned_odds_ratio(self, fakes: float) -> tuple[float, float] | None:
         """Return the range of the honest ratio, where all fakes send one message about this pair.

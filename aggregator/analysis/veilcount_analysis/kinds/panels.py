@@ -94,6 +94,8 @@ class Panel:
             return "not stated"
         if self.of_shares:
             return number_format.share(row.figure)
+        if row.low is None:  # it has no interval
+            return number_format.significant(row.figure, 2)
         return number_format.precise(row.figure, *row.interval)
 
     def interval_text(self, row: Figure) -> str:

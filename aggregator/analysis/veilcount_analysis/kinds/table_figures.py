@@ -104,7 +104,6 @@ class TableFigures:
                 kind,
                 label,
                 *row,
-                answers=row[0] * shares.n,
                 simultaneous_low=float(least),
                 simultaneous_high=float(most),
             )

@@ -23,7 +23,7 @@ from .estimate_query import EstimateQuery
 from .headline import Headline
 from .kind import SummedKind
 from .labels import Value
-from .numbers import ONE_LOOK, UNTESTED
+from .numbers import ONE_LOOK
 from .panels import Form, Panel
 from .results import SEPARATOR, Figure, RangeFigures
 from .scope import Scope
@@ -34,6 +34,9 @@ from .time_ranges import TimeRange
 from .values import UNLISTED
 
 REMOVE = "tables have no values to select: remove it, or give pair"
+UNTESTED = (
+    "Tables have no poisoning test: the band states how far fake reports could have moved them."
+)
 SIGNIFICANT_P = 0.05  # of all pairs together
 
 

@@ -82,7 +82,7 @@ class PanelView:
             )
             axis = Axis(grid.two, number_format.share, labels=columns)
             rows = [
-                (answer, *(f"{self._share(row)}" for row in figures))
+                (answer, *map(self._share, figures))
                 for answer, figures in grid.rows()
             ]
             yield Chart(
