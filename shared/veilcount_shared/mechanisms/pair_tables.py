@@ -51,7 +51,9 @@ class PairTables:
     @classmethod
     def for_epsilon(cls, epsilon: Fraction, sizes: tuple[int, ...]) -> PairTables:
         """Return the subsets with the least variance at this epsilon."""
-        return cls(sizes, tuple(_subsets(one * two, epsilon) for one, two in combinations(sizes, 2)))
+        return cls(
+            sizes, tuple(_subsets(one * two, epsilon) for one, two in combinations(sizes, 2))
+        )
 
     @property
     def pairs(self) -> tuple[tuple[int, int], ...]:
@@ -119,7 +121,9 @@ class PairTables:
     def describe_message(self, message: int, labels: Sequence[object]) -> str:
         pair, own = self._parts(message)
         start = self.starts[pair]
-        return self.subsets[pair].describe_message(own, labels[start : start + self.subsets[pair].k])
+        return self.subsets[pair].describe_message(
+            own, labels[start : start + self.subsets[pair].k]
+        )
 
     def canonical(self) -> dict[str, Any]:
         subsets = [subset.canonical() for subset in self.subsets]

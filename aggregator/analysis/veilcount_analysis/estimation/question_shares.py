@@ -48,7 +48,7 @@ class QuestionShares(SupportCounts):
         return cls(n, n * points, response, len(points), tuple(tables), weights)
 
     def poisoned(self, fakes: float) -> Ends:
-        """Return the range of the honest shares: a share is moved most where all choose one pair."""
+        """Return the range of the honest shares: moved most where all fakes choose one pair."""
         moves = []
         for (table, axis), weight in zip(self.tables, self.weights, strict=True):
             points = table.sums(axis).points

@@ -26,7 +26,7 @@ class Form(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class AnswerGrid:
     """Figures of two questions: of each answer to the first, those of all to the second."""
 
     one: str
@@ -37,7 +37,9 @@ class Grid:
     def answers(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The answers to the first question, which are rows, and to the second."""
         one, two = (
-            dict.fromkeys(spelled(row.of[name]) for row in self.figures if isinstance(row.of, Mapping))
+            dict.fromkeys(
+                spelled(row.of[name]) for row in self.figures if isinstance(row.of, Mapping)
+            )
             for name in (self.one, self.two)
         )
         return tuple(one), tuple(two)
@@ -71,13 +73,13 @@ class Panel:
             return self.pick(figures)
         return [figure for figure in figures if figure.kind in self.figures]
 
-    def grids(self, figures: Sequence[Figure]) -> list[Grid]:
+    def grids(self, figures: Sequence[Figure]) -> list[AnswerGrid]:
         """Return the figures of each two questions in rows and columns."""
         grids: dict[tuple[str, ...], list[Figure]] = {}
         for row in self.rows(figures):
             if isinstance(row.of, Mapping):
                 grids.setdefault(tuple(row.of), []).append(row)
-        return [Grid(one, two, tuple(rows)) for (one, two), rows in grids.items()]
+        return [AnswerGrid(one, two, tuple(rows)) for (one, two), rows in grids.items()]
 
     def label(self, row: Figure, write: Callable[[object], str]) -> str:
         """Return what a row is of; `write` writes a value."""

@@ -23,8 +23,8 @@ class Figure:
     coefficient (of the second number, for the first) and intercept; of two questions cell (both
     answers), within (the second answer among those with the first), odds_ratio, and independence
     (how probable such a table is where they are independent, by Holm over all pairs). `of` is the
-    value, range, numbers or questions that it is of. `at` is a coordinate: where a bucket begins, the edge that a share of a
-    curve is below, the requested share of a quantile.
+    value, range, numbers or questions that it is of. `at` is a coordinate: where a bucket begins,
+    the edge that a share of a curve is below, the requested share of a quantile.
 
     `fake_low` to `fake_high` is the poisoning band; null for a figure with an interval: it has no
     band, or could be any number. `answers` is a share times n, `count` how many reports support a

@@ -54,9 +54,13 @@ class TableFigures:
 
     def _independence(self) -> list[float | None]:
         """Return the probability of each table if nothing depends, by Holm over all pairs."""
-        found = [table.p_of_dependence() for table in self.tables]
-        adjusted = holm(np.array([1.0 if p is None else p for p in found]), len(found))
-        return [p if p is None else float(own) for p, own in zip(found, adjusted, strict=True)]
+        probabilities = [table.p_of_dependence() for table in self.tables]
+        adjusted = holm(
+            np.array([1.0 if p is None else p for p in probabilities]), len(self.tables)
+        )
+        return [
+            p if p is None else float(own) for p, own in zip(probabilities, adjusted, strict=True)
+        ]
 
     def _shares(self, question: Question) -> Iterator[Figure]:
         name, choice = question

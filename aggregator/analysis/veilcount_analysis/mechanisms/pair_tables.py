@@ -93,9 +93,7 @@ class PairTablesHandler(MechanismHandler[PairTables]):
             return None
         persons = persons_part(received - covers, covers)
         return [
-            TwoWayTable(
-                subset, TableShape(sizes[one], sizes[two]), n, part, persons, received / n
-            )
+            TwoWayTable(subset, TableShape(sizes[one], sizes[two]), n, part, persons, received / n)
             for (one, two), subset, part, n in zip(
                 self.mechanism.pairs,
                 self.mechanism.subsets,

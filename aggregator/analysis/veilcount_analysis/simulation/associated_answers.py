@@ -63,9 +63,7 @@ def simulate_answers(
     return handler.draw_counters(held, generator)
 
 
-def _points(
-    devices: int, sizes: tuple[int, ...], association: float, generator: Generator
-) -> Ints:
+def _points(devices: int, sizes: tuple[int, ...], association: float, generator: Generator) -> Ints:
     """Return each device's answers to all questions, as one number."""
     places = generator.random((len(sizes), devices))
     same = generator.random(devices) < association

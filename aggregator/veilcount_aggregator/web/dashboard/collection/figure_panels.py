@@ -81,10 +81,7 @@ class PanelView:
                 texts=tuple(self._cell_text(row) for row in grid.figures),
             )
             axis = Axis(grid.two, number_format.share, labels=columns)
-            rows = [
-                (answer, *map(self._share, figures))
-                for answer, figures in grid.rows()
-            ]
+            rows = [(answer, *map(self._share, figures)) for answer, figures in grid.rows()]
             yield Chart(
                 f"{self.panel.figures[0]}-{grid.one}-{grid.two}",
                 HeatMap(grid.answers[0], axis, part),
