@@ -146,7 +146,7 @@ unit = "day"
 
 [habits]
 question = "What do you do?"
-questions = {walk = ["no", "yes"], theme = ["light", "dark", "system"], pets = [0, 1, 2, 3], sound = ["on", "off"]}
+questions = {walk = ["no", "yes"], theme = ["light", "dark"], pets = [0, 1, 2], age = [1, 2, 3]}
 tables = true
 epsilon = 1
 unit = "month"

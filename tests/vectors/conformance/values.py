@@ -8,7 +8,15 @@ from functools import partial
 from typing import Any, NoReturn
 
 from veilcount_shared.collection import Collection
-from veilcount_shared.domain import GRID, Cross, Features, OpenStrings, Questions, check_label, normalized
+from veilcount_shared.domain import (
+    GRID,
+    Cross,
+    Features,
+    OpenStrings,
+    Questions,
+    check_label,
+    normalized,
+)
 from veilcount_shared.errors import DefinitionError
 from veilcount_shared.randomness import RandomSource
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from veilcount_shared.mechanisms import SubsetSelection
+
 from .confidence_intervals import Ends, Floats
 from .proportions import SupportCounts
 from .response_distribution import ResponseDistribution, group_response
@@ -84,6 +86,13 @@ def design_weights(tables: Sequence[tuple[TwoWayTable, int]]) -> Floats:
     precisions = np.array([1 / _even_variance(table, axis) for table, axis in tables])
     weights: Floats = precisions / precisions.sum()
     return weights
+
+
+def group_noise(mechanism: SubsetSelection, size: int) -> float:
+    """Return n times the noise variance of the share of so many cells of an even table."""
+    response = group_response(mechanism, size)
+    share = np.array([size / mechanism.k])
+    return float(response.variance(share, sampled=False)[0])
 
 
 def _even_variance(table: TwoWayTable, axis: int) -> float:

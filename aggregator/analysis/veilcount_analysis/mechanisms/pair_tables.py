@@ -13,6 +13,7 @@ from veilcount_shared.mechanisms import PairTables
 
 from ..estimation.confidence_intervals import Counts
 from ..estimation.covered_supports import persons_part
+from ..estimation.question_shares import group_noise
 from ..estimation.two_way_tables import TableShape, TwoWayTable
 from ..series.packed_rows import Counters, Packed, numbers
 from .handler import Flags, MechanismHandler, handles, typed_handler
@@ -106,6 +107,25 @@ class PairTablesHandler(MechanismHandler[PairTables]):
     def noise_variance(self) -> float:
         """Return that of a cell of the largest table; few devices report it."""
         return len(self.mechanism.pairs) * max(subset.noise_variance() for subset in self.subsets)
+
+    def share_variance(self) -> float:
+        """Return n times the noise variance of an answer's share; of the question that errs most.
+
+        The tables of its pairs are averaged by their precision; few devices report each.
+        """
+        pairs, sizes = (
+            list(zip(self.mechanism.pairs, self.subsets, strict=True)),
+            self.mechanism.sizes,
+        )
+        precisions = [
+            sum(
+                1 / group_noise(subset.mechanism, subset.mechanism.k // size)
+                for pair, subset in pairs
+                if question in pair
+            )
+            for question, size in enumerate(sizes)
+        ]
+        return len(pairs) / min(precisions)
 
     def cover_variance(self) -> float:
         """Return that of a cell of the largest table; few covers are of it."""
