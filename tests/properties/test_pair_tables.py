@@ -53,7 +53,7 @@ def test_a_report_keeps_epsilon_between_any_answers(
 
 
 @pytest.mark.parametrize("sizes", SIZES)
-def test_given_its_pair_a_message_is_that_of_the_cell_in_subset_selection(
+def test_within_a_pair_a_message_is_that_of_the_cell_in_subset_selection(
     sizes: tuple[int, ...],
 ) -> None:
     """The pair is the first byte; the cell is row by row, the first question's answer the row."""
