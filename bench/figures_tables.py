@@ -29,7 +29,8 @@ def table_cells(rounds: int) -> Iterator[Measured]:
         generator, points, ends = np.random.default_rng(n), [], []
         for _ in range(rounds // ROUNDS_A_TABLE):
             held = generator.multinomial(n, even)
-            (table,) = handler.tables(handler.draw_counters(held, generator)) or ()
+            (table,) = handler.tables(handler.draw_counters(held, generator)) or [None]
+            assert table is not None
             points.append(table.cells.points)
             ends.append(table.cells.interval(ALPHA, IntervalTarget.POPULATION))
         low, high = np.swapaxes(np.array(ends), 0, 1)
@@ -53,11 +54,13 @@ def split_cells(rounds: int) -> Iterator[Measured]:
 def _split(mechanism: SubsetSelection, n: int, generator: Generator) -> np.ndarray:
     """Return the cells: means of the product of both debiased supports."""
     one, two = (_supports(mechanism, n, generator) for _ in range(2))
-    return one.T @ two / n
+    product: np.ndarray = one.T @ two / n
+    return product
 
 
 def _supports(mechanism: SubsetSelection, n: int, generator: Generator) -> np.ndarray:
     answers = generator.integers(ANSWERS, size=n)
     rows = SubsetSelectionHandler(mechanism).draw_rows(answers, generator)
     held = np.unpackbits(rows[:, ::-1], axis=1, count=ANSWERS, bitorder="little")
-    return (held - float(mechanism.Q)) / float(mechanism.P - mechanism.Q)
+    debiased: np.ndarray = (held - float(mechanism.Q)) / float(mechanism.P - mechanism.Q)
+    return debiased

@@ -60,7 +60,7 @@ def test_within_a_pair_a_message_is_that_of_the_cell_in_subset_selection(
     mechanism = PairTables.for_epsilon(ONE, sizes)
     pairs = list(combinations(range(len(sizes)), 2))
     for chosen, row in zip(answers(sizes), distributions(mechanism), strict=True):
-        expected = {}
+        expected: Distribution = {}
         for pair, (one, two) in enumerate(pairs):
             subset = select_mechanism(sizes[one] * sizes[two], ONE).mechanism
             cell = chosen[one] * sizes[two] + chosen[two]

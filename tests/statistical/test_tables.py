@@ -21,6 +21,7 @@ from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.mechanisms import PairTables
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
+Bools = np.ndarray[Any, np.dtype[np.bool_]]
 POPULATION = IntervalTarget.POPULATION
 ALPHA = 0.05
 
@@ -110,7 +111,7 @@ def test_too_few_reports_are_not_tested() -> None:
 # -- coverage --------------------------------------------------------------------------------------
 
 
-def missed(low: Floats, high: Floats, truth: Floats) -> Floats:
+def missed(low: Floats, high: Floats, truth: Floats) -> Bools:
     return (low > truth) | (truth > high)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -47,7 +48,9 @@ class QuestionShares(SupportCounts):
             least=n * min(part.least for part in parts),
             most=n * max(part.most for part in parts),
         )
-        return cls(n, n * points, response, len(points), tuple(tables), weights)
+        # no whole numbers: only points and variances are taken of them
+        as_counts: tuple[Any, Any] = n, n * points
+        return cls(*as_counts, response, len(points), tuple(tables), weights)
 
     def poisoned(self, fakes: float) -> Ends:
         """Return the range of the honest shares: moved most where all fakes choose one pair."""

@@ -18,7 +18,7 @@ import numpy as np
 from veilcount_shared.mechanisms import SubsetSelection
 
 from ..scipy_modules import special
-from .confidence_intervals import Ends, Floats, quantile
+from .confidence_intervals import Counts, Ends, Floats, quantile
 from .covered_supports import among_covers
 from .estimator import IntervalTarget, honest_range
 from .fieller import RatioEstimator
@@ -49,11 +49,11 @@ class TableShape:
         """Whether one ratio of odds says all about the dependence."""
         return (self.rows, self.columns) == (2, 2)
 
-    def lines(self, axis: int) -> Floats:
+    def lines(self, axis: int) -> Counts:
         """Return the cells of each row (0) or column (1), as rows of 0 and 1."""
         if axis == 0:
-            return np.kron(np.eye(self.rows), np.ones((1, self.columns)))
-        return np.kron(np.ones((1, self.rows)), np.eye(self.columns))
+            return np.repeat(np.eye(self.rows, dtype=np.int64), self.columns, axis=1)
+        return np.tile(np.eye(self.columns, dtype=np.int64), (1, self.rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ class TwoWayTable:
     mechanism: SubsetSelection
     shape: TableShape
     n: int
-    counts: Floats
+    counts: Counts
     persons: float
     rarity: float
 
@@ -167,8 +167,10 @@ class TwoWayTable:
         own = ResponseDistribution.from_mechanism(self.mechanism)
         ratios = [_ratio(self.shares)]
         for members in combinations(range(self.mechanism.k), self.mechanism.w):
-            sent = np.isin(np.arange(self.mechanism.k), members).reshape(self.shares.shape)
-            ratios.append(_ratio((self.shares - part * own.share(sent)) / (1 - part)))
+            sent = np.zeros(self.mechanism.k)
+            sent[list(members)] = 1
+            fake = own.share(sent).reshape(self.shares.shape)
+            ratios.append(_ratio((self.shares - part * fake) / (1 - part)))
         if not all(ratio is not None for ratio in ratios):
             return None
         stated = [ratio for ratio in ratios if ratio is not None]

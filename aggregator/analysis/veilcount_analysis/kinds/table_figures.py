@@ -20,6 +20,7 @@ from .labels import Value
 from .results import SEPARATOR, Figure
 
 Question = tuple[str, Choice]
+COLUMNS = ("figure", "low", "high", "fake_low", "fake_high")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,7 @@ class TableFigures:
             yield Figure(
                 kind,
                 label,
-                *row,
+                **dict(zip(COLUMNS, row, strict=True)),
                 simultaneous_low=float(least),
                 simultaneous_high=float(most),
             )

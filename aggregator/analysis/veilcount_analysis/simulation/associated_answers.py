@@ -85,7 +85,8 @@ def _true_tables(collection: Collection, association: float) -> Iterator[TwoWayT
         cells = true_cells(shape, association).ravel()
         supports = float(subset.Q) + float(subset.P - subset.Q) * cells
         n = 1 << 40  # so many that nothing is uncertain
-        yield TwoWayTable(subset, shape, n, n * supports, 1.0, len(mechanism.pairs))
+        counts = np.rint(n * supports).astype(np.int64)
+        yield TwoWayTable(subset, shape, n, counts, 1.0, len(mechanism.pairs))
 
 
 def true_cells(shape: TableShape, association: float) -> Floats:
