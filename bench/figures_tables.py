@@ -29,10 +29,9 @@ def table_cells(rounds: int) -> Iterator[Measured]:
         generator, points, ends = np.random.default_rng(n), [], []
         for _ in range(rounds // ROUNDS_A_TABLE):
             held = generator.multinomial(n, even)
-            (table,) = handler.tables(handler.draw_counters(held, generator)) or [None]
-            assert table is not None
-            points.append(table.cells.points)
-            ends.append(table.cells.interval(ALPHA, IntervalTarget.POPULATION))
+            for table in handler.tables(handler.draw_counters(held, generator)) or ():
+                points.append(table.cells.points)
+                ends.append(table.cells.interval(ALPHA, IntervalTarget.POPULATION))
         low, high = np.swapaxes(np.array(ends), 0, 1)
         yield intervals("cell of two questions, one pair", n, np.array(points), (low, high), even)
 
