@@ -12,13 +12,11 @@ from pathlib import Path
 
 from .figures_central import central_releases
 from .figures_compare import differences
-<<<<<<< HEAD
 from .figures_cost import costs
-=======
 from .figures_groups import grouped_shares
->>>>>>> wt-group
 from .figures_means import range_means
 from .figures_strings import string_candidates
+from .figures_tables import split_cells, table_cells
 from .figures_trend import moment_variances, trend_shares
 from .measured_figures import FIGURES, Item, Measured, cells
 from .table import Cell, Row, Table
@@ -26,12 +24,8 @@ from .table import Cell, Row, Table
 #: a line for each item: a function of the number of rounds, in a module of its own
 ITEMS: tuple[Item, ...] = (
     *(differences, range_means, string_candidates),
-<<<<<<< HEAD
     *(trend_shares, moment_variances, central_releases, costs),
-=======
-    *(trend_shares, moment_variances, central_releases),
-    grouped_shares,
->>>>>>> wt-group
+    *(grouped_shares, table_cells, split_cells),
 )
 ROUNDS, FEW = 1_000, 100
 #: rows of `./dev bench figures --json` at the revision before the estimators changed

@@ -149,6 +149,7 @@ _DOMAINS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "features": lambda domain: {
         "features": {name: _bounds(number) for name, number in domain["features"]}
     },
+    "questions": lambda domain: {"questions": dict(domain["questions"]), "tables": True},
     "open": lambda domain: {"values": "open", "discover": bool(domain["prefixes"]) or None},
     "cross": _cross,
 }

@@ -244,7 +244,7 @@ def _names(collection: Definition) -> Iterator[tuple[str, str]]:
             yield key, name
     for name, _ in collection.segments:
         yield "segments", name
-    for key in ("attributes", "features"):
+    for key in ("attributes", "features", "questions"):
         for name, _ in getattr(collection.domain, key, ()):
             yield "cross" if key == "attributes" else key, name
     if collection.cohort:

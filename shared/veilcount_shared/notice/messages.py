@@ -21,6 +21,9 @@ MESSAGES: Mapping[str, str] = {
     " for the nearer end.",
     "notice_answers_features": "Possible answers: a number for each of {features}; a report is"
     " about one or two of them, drawn by chance.",
+    "notice_answers_questions": "Possible answers: one for each of {questions}; a report is about"
+    " the answers to two of them, drawn by chance.",
+    "notice_tables": "All reports together show how common answers are, and which go together.",
     "notice_answers_open": "Possible answers: any text of up to {length} characters. The server"
     " reads how common a text is only by naming it; one that few people have is not found.",
     "notice_answers_discover": "Possible answers: any text of up to {length} characters. The"

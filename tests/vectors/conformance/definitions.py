@@ -144,6 +144,13 @@ changes = 3
 epsilon = 1
 unit = "day"
 
+[habits]
+question = "What do you do?"
+questions = {walk = ["no", "yes"], theme = ["light", "dark"], pets = [0, 1, 2], age = [1, 2, 3]}
+tables = true
+epsilon = 1
+unit = "month"
+
 [pair]
 question = "Is it used?"
 boolean = true
