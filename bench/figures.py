@@ -13,6 +13,7 @@ from pathlib import Path
 from .figures_central import central_releases
 from .figures_compare import differences
 from .figures_means import range_means
+from .figures_several import several_values
 from .figures_strings import string_candidates
 from .figures_trend import moment_variances, trend_shares
 from .measured_figures import FIGURES, Item, Measured, cells
@@ -21,7 +22,7 @@ from .table import Cell, Row, Table
 #: a line for each item: a function of the number of rounds, in a module of its own
 ITEMS: tuple[Item, ...] = (
     *(differences, range_means, string_candidates),
-    *(trend_shares, moment_variances, central_releases),
+    *(trend_shares, moment_variances, central_releases, several_values),
 )
 ROUNDS, FEW = 1_000, 100
 #: rows of `./dev bench figures --json` at the revision before the estimators changed

@@ -262,7 +262,7 @@ def test_a_developer_is_shown_what_a_device_would_draw() -> None:
         ('boolean = true\nchoose = "several"', "choose", "no meaning"),
         ('values = "open"\nchoose = "several"', "choose", "not listed"),
         (LINES + 'cross = {plan = ["free", "paid"]}', "cross", "not crossed"),
-        (LINES + 'measure = "mean"', "measure", "only for a range"),
+        (LINES + 'measure = "mean"', "measure", "have no measure"),
         (LINES + 'takes = "sum"', "takes", ""),
         (LINES + HIDDEN, "presence", "give most"),
         (f'values = {list(range(61))}\nchoose = "several"', "values", "at most 60"),

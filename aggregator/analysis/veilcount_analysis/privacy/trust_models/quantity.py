@@ -120,7 +120,8 @@ class Quantity:
     @classmethod
     def of_several(cls, family: Family, values: int, most: int) -> Quantity:
         """Return the shares of values of which a person ticks so many at most."""
-        return cls(family, values, moved_counts=min(2 * most, values))
+        moved = min(2 * most, values)
+        return cls(family, values, name="share of a value that few tick", moved_counts=moved)
 
     @classmethod
     def of_strings(cls, bits: int = BUCKET_BITS, parts: int = HALVES) -> Quantity:
