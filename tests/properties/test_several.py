@@ -1,4 +1,4 @@
-"""Several values of one person: the exact law of a report, its input, the definition."""
+"""Several values of one person: the exact distribution of a report, its input, the definition."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def masks(k: int, most: int) -> list[int]:
     return every if k < 5 else [*every[:5], 3 << k - 2]
 
 
-def laws(mechanism: SetSelection | DrawnBit, inputs: list[int]) -> list[Distribution]:
+def distributions_of(mechanism: SetSelection | DrawnBit, inputs: list[int]) -> list[Distribution]:
     """The distribution of each input, by running `randomize` over every random outcome."""
     return [enumerate_distribution(partial(mechanism.randomize, x)) for x in inputs]
 
@@ -51,7 +51,7 @@ def laws(mechanism: SetSelection | DrawnBit, inputs: list[int]) -> list[Distribu
 def check_set(mechanism: SetSelection) -> None:
     """Fail unless every input sends all messages, at exactly P, Q and within e^epsilon."""
     inputs = masks(mechanism.k, mechanism.most)
-    distributions = laws(mechanism, inputs)
+    distributions = distributions_of(mechanism, inputs)
 
     assert {len(row) for row in distributions} == {mechanism.messages}
     assert all(sum(row.values()) == 1 for row in distributions)
@@ -65,14 +65,14 @@ def check_set(mechanism: SetSelection) -> None:
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_the_law_of_a_set_is_exact(shape: tuple[int, int, int], epsilon: Fraction) -> None:
+def test_the_distribution_of_a_set_is_exact(shape: tuple[int, int, int], epsilon: Fraction) -> None:
     check_set(SetSelection.for_epsilon(epsilon, *shape))
 
 
 def test_all_fifteen_messages_of_six_elements_have_one_of_two_probabilities() -> None:
     """4 values, 2 ticks, subsets of 2: 9 of 15 messages meet a set; the ratio is e^1, rounded."""
     mechanism = SetSelection.for_epsilon(ONE, 4, 2, 2)
-    distributions = laws(mechanism, masks(4, 2))
+    distributions = distributions_of(mechanism, masks(4, 2))
     ratio = max_likelihood_ratio(distributions)
 
     assert (mechanism.owned, mechanism.messages, len(distributions)) == (9, 15, 11)
@@ -113,7 +113,7 @@ def test_a_threshold_one_too_high_is_refused_and_breaks_the_bound(epsilon: Fract
     wrong = copy.copy(mechanism)
     object.__setattr__(wrong, "a", mechanism.a + 1)
 
-    assert max_likelihood_ratio(laws(wrong, masks(5, 2))) > exp_lower(epsilon)
+    assert max_likelihood_ratio(distributions_of(wrong, masks(5, 2))) > exp_lower(epsilon)
 
 
 def test_a_subset_too_large_to_miss_every_set_is_refused() -> None:
@@ -163,7 +163,7 @@ class OfPerson(DrawnBit):
 
 def check_bit(mechanism: DrawnBit) -> None:
     """Fail unless every value is drawn alike, and its bit sent as it is with probability a."""
-    distributions = laws(mechanism, list(range(mechanism.inputs)))
+    distributions = distributions_of(mechanism, list(range(mechanism.inputs)))
     for x, row in enumerate(distributions):
         for value in range(mechanism.k):
             own = x >> value & 1
@@ -173,7 +173,7 @@ def check_bit(mechanism: DrawnBit) -> None:
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
-def test_the_law_of_a_drawn_bit_is_exact(epsilon: Fraction) -> None:
+def test_the_distribution_of_a_drawn_bit_is_exact(epsilon: Fraction) -> None:
     check_bit(DrawnBit.for_epsilon(epsilon, 4))
 
 
@@ -196,7 +196,9 @@ def test_a_cover_has_what_all_inputs_have_in_common(
         DrawnBit.for_epsilon(epsilon, shape[0]),
     ):
         most = shape[1] if isinstance(mechanism, SetSelection) else shape[0]
-        rows = laws(mechanism, [x for x in range(1 << shape[0]) if x.bit_count() == most or not x])
+        rows = distributions_of(
+            mechanism, [x for x in range(1 << shape[0]) if x.bit_count() == most or not x]
+        )
         least = {message: min(row[message] for row in rows) for message in rows[0]}
         whole = sum(least.values())
         blanket = {message: probability / whole for message, probability in least.items()}

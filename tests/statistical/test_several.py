@@ -53,7 +53,7 @@ def at(mechanism: Mechanism, factor: Fraction) -> Mechanism:
     return SetSelection.for_epsilon(mechanism.epsilon * factor, *shape)
 
 
-def law(mechanism: Mechanism, x: int) -> dict[int, float]:
+def exact_distribution(mechanism: Mechanism, x: int) -> dict[int, float]:
     exact = enumerate_distribution(lambda source: mechanism.randomize(x, source))
     return {message: float(exact[message]) for message in sorted(exact)}
 
@@ -74,12 +74,12 @@ def test_messages_follow_the_claimed_distribution_and_no_other(name: str, path: 
     """Chi-square at 1e-6; 30 % less and 30 % more epsilon are both rejected."""
     mechanism, x = CLAIMS[name]
     messages = sent(mechanism, x, path)
-    places = {message: place for place, message in enumerate(law(mechanism, x))}
+    places = {message: place for place, message in enumerate(exact_distribution(mechanism, x))}
     counts = np.bincount([places[message] for message in messages], minlength=len(places))
 
-    assert fits(counts, np.array([*law(mechanism, x).values()]))
+    assert fits(counts, np.array([*exact_distribution(mechanism, x).values()]))
     for factor in (LOWER, HIGHER):
-        assert not fits(counts, np.array([*law(at(mechanism, factor), x).values()]))
+        assert not fits(counts, np.array([*exact_distribution(at(mechanism, factor), x).values()]))
 
 
 @pytest.mark.parametrize("name", CLAIMS)
@@ -91,7 +91,7 @@ def test_every_valid_row_is_counted_and_no_other_one(name: str) -> None:
     valid = handler.valid_rows(rows)
 
     assert valid.tolist() == [mechanism.valid(message) for message in every]
-    assert valid.sum() == mechanism.messages == len(law(mechanism, x))
+    assert valid.sum() == mechanism.messages == len(exact_distribution(mechanism, x))
     assert handler.report_count(handler.tally(rows[valid])) == mechanism.messages
 
 
@@ -99,13 +99,13 @@ def test_every_valid_row_is_counted_and_no_other_one(name: str) -> None:
 
 
 def drawn(
-    collection: Collection, most: int | None, runs: int = RUNS, *, beyond: bool = False
+    collection: Collection, most: int | None, runs: int = RUNS, *, with_more: bool = False
 ) -> Iterator[tuple[np.ndarray[tuple[int], np.dtype[np.float64]], ShareEstimates]]:
     """The true shares and the estimates of populations; by default nobody ticks too many."""
     generator = default_rng(5)
     for _ in range(runs):
         ticks = generator.random((N, len(SHARES))) < SHARES
-        if most and not beyond:
+        if most and not with_more:
             ticks[ticks.sum(axis=1) > most] = False
         counters = tick_counters(collection, masks_of(ticks, most, generator), generator)
         estimates = estimate_shares(collection, counters, target="cohort")
@@ -148,7 +148,7 @@ def test_who_ticks_more_than_counts_is_drawn_from_and_the_top_value_is_low() -> 
     How much follows from the ticks: a person with t counts each with probability 3 / t.
     """
     collection = define(3, 4)
-    results = list(drawn(collection, 3, beyond=True))
+    results = list(drawn(collection, 3, with_more=True))
     bias = np.mean([e.frequency[0] - truth[0] for truth, e in results])
     others = np.array([1.0])
     for share in SHARES[1:]:  # the distribution of how many others are ticked
@@ -227,7 +227,7 @@ def test_pairs_of_values_are_supported_as_the_counters_are_taken_to_be() -> None
     """The two probabilities of a pair, by enumeration of every message."""
     mechanism = SetSelection.for_epsilon(Fraction(1), 5, 2, 2)
     with_own, without = handler_of(mechanism).pair_supports
-    rows = {x: law(mechanism, x) for x in (0b00001, 0b00011, 0b00000)}
+    rows = {x: exact_distribution(mechanism, x) for x in (0b00001, 0b00011, 0b00000)}
 
     def both(x: int) -> float:
         return sum(p for m, p in rows[x].items() if {0, 4} <= {*mechanism.members(m)})

@@ -99,7 +99,7 @@ def simulate_ticks(
         level=query.level,
         facts={"values": rows},
         table=truth_table(rows, ("value",)),
-        closing=(closing, *_beyond(ticks, domain), *covers_line(collection)),
+        closing=(closing, *_too_many(ticks, domain), *covers_line(collection)),
     )
 
 
@@ -134,11 +134,11 @@ def _estimate(
     return SimulatedEstimate(shares.frequency, shares.low, shares.high)
 
 
-def _beyond(ticks: Flags, domain: Several) -> tuple[str, ...]:
+def _too_many(ticks: Flags, domain: Several) -> tuple[str, ...]:
     if domain.most is None:
         return ()
-    beyond = float((ticks.sum(axis=1) > domain.most).mean())
-    return (f"{beyond:.1%} of the people tick more than {domain.most}",) if beyond else ()
+    over = float((ticks.sum(axis=1) > domain.most).mean())
+    return (f"{over:.1%} of the people tick more than {domain.most}",) if over else ()
 
 
 def _share(name: str, word: str) -> tuple[str, float]:
