@@ -47,7 +47,8 @@ class TickShares:
     def of(self, domain: Several) -> Floats:
         """Return the share of each value."""
         if not self.typed:
-            falling: Floats = LARGEST * np.arange(1, domain.size + 1) ** -EXPONENT
+            ranks = np.arange(1, domain.size + 1, dtype=np.float64)
+            falling: Floats = LARGEST * ranks**-EXPONENT
             return falling
         labels = [spelled(label) for label in domain.labels]
         if unknown := [word for word in self.typed if word not in labels]:
