@@ -145,6 +145,10 @@ def _cross(domain: Mapping[str, Any]) -> dict[str, Any]:
 _DOMAINS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "boolean": lambda _domain: {"boolean": True},
     "choice": lambda domain: {"values": domain["values"], "other": domain["other"]},
+    "several": lambda domain: {
+        **{key: domain[key] for key in ("values", "other", "most")},
+        "choose": "several",
+    },
     "range": lambda domain: {"range": _bounds(domain)},
     "features": lambda domain: {
         "features": {name: _bounds(number) for name, number in domain["features"]}

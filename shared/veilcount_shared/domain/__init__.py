@@ -30,10 +30,11 @@ from .questions import MAX_QUESTIONS as MAX_QUESTIONS
 from .questions import MAX_TABLE as MAX_TABLE
 from .questions import MIN_QUESTIONS as MIN_QUESTIONS
 from .questions import Questions as Questions
+from .several import Several as Several
 from .strings import BUCKET_BITS as BUCKET_BITS
 from .strings import HALVES as HALVES
 from .strings import PREFIX_BITS as PREFIX_BITS
 from .strings import PREFIXES as PREFIXES
 from .strings import OpenStrings as OpenStrings
 
-Domain = Boolean | Choice | Number | Cross | OpenStrings | Features | Questions
+Domain = Boolean | Choice | Several | Number | Cross | OpenStrings | Features | Questions

@@ -8,7 +8,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..domain import Boolean, Choice, Cross, Domain, Features, Number, OpenStrings, Questions
+from ..domain import (
+    Boolean,
+    Choice,
+    Cross,
+    Domain,
+    Features,
+    Number,
+    OpenStrings,
+    Questions,
+    Several,
+)
 from ..enums import Measure
 from ..errors import DefinitionError
 from .kind import DeviceKind as DeviceKind
@@ -16,6 +26,7 @@ from .kind import Price as Price
 from .kind import ReadValues as ReadValues
 from .kind import TableContext as TableContext
 from .numbers import DistributionKind, FeatureKind, MeanKind, NumberKind, RangesKind
+from .several import SeveralKind
 from .strings import OPEN, StringKind
 from .tables import TableKind
 from .toml_values import Table
@@ -28,6 +39,7 @@ KINDS: dict[tuple[type[Domain], Measure | None], DeviceKind[Any]] = {
     (Choice, None): ValueKind(),
     (Boolean, None): BooleanKind(),
     (Cross, None): ValueKind(),
+    (Several, None): SeveralKind(),
     (Number, None): NumberKind(),
     (Number, Measure.MEAN): MeanKind(),
     (Number, Measure.DISTRIBUTION): DistributionKind(),

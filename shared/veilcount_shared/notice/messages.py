@@ -17,6 +17,10 @@ MESSAGES: Mapping[str, str] = {
     "notice_answers_listed": "Possible answers: {labels}.",
     "notice_answers_many": "Possible answers: one of {size} values of a list that comes with the"
     " app.",
+    "notice_answers_several": "Possible answers: any of {labels}, also none; a report is about one"
+    " of them, drawn by chance.",
+    "notice_answers_several_most": "Possible answers: up to {most} of {labels}, also none; of more"
+    " than {most}, so many are drawn by chance.",
     "notice_answers_number": "Possible answers: a number from {low} to {high}; one beyond is taken"
     " for the nearer end.",
     "notice_answers_features": "Possible answers: a number for each of {features}; a report is"

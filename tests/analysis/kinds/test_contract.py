@@ -27,7 +27,16 @@ from veilcount_analysis.releases.release import part_noise
 from veilcount_analysis.series.series import Series
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import Collection
-from veilcount_shared.domain import Boolean, Choice, Cross, Features, Number, OpenStrings, Questions
+from veilcount_shared.domain import (
+    Boolean,
+    Choice,
+    Cross,
+    Features,
+    Number,
+    OpenStrings,
+    Questions,
+    Several,
+)
 from veilcount_shared.enums import Measure, Model
 from veilcount_shared.errors import DefinitionError
 from veilcount_shared.kinds import KINDS as DEVICE_KINDS
@@ -42,6 +51,7 @@ EXAMPLES: Mapping[Row, str] = {
     (Choice, None): 'values = ["a", "b", "c"]',
     (Boolean, None): "boolean = true",
     (Cross, None): 'boolean = true\ncross = {plan = ["free", "paid"]}',
+    (Several, None): 'values = ["a", "b", "c", "d"]\nchoose = "several"\nmost = 2',
     (Number, None): "range = [0, 10]",
     (Number, Measure.MEAN): 'range = [0, 10]\nmeasure = "mean"',
     (Number, Measure.DISTRIBUTION): 'range = [0, 10]\nmeasure = "distribution"',

@@ -116,6 +116,32 @@ epsilon = 0.25
 unit = "week"
 segments = {arm = ["A", "B"]}
 
+[tools]
+question = "Which do you use?"
+values = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"]
+choose = "several"
+most = 2
+labels = {de = ["A", "B", "C", "D", "E", "F", "G", "H", "I", "J", "K", "L"]}
+epsilon = 1
+unit = "month"
+
+[senses]
+question = "Which are hard?"
+values = ["sight", "hearing", "touch"]
+other = "another"
+choose = "several"
+most = 3
+presence = "hidden"
+epsilon = 0.5
+unit = "month"
+
+[ways]
+question = "How do you travel?"
+values = ["foot", "bicycle", "train", "car"]
+choose = "several"
+epsilon = 2
+unit = "month"
+
 [hours]
 question = "How long?"
 range = [0, 24]

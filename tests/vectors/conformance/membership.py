@@ -11,12 +11,14 @@ from typing import Any
 from veilcount_shared.domain import GRID
 from veilcount_shared.mechanisms import (
     DistributionMechanism,
+    DrawnBit,
     HashedStrings,
     MeanMechanism,
     Moments,
     PairTables,
     ProjectiveGeometry,
     RangeTree,
+    SetSelection,
     SquareWave,
     SubsetSelection,
 )
@@ -63,6 +65,10 @@ _DESIGNS: dict[str, Any] = {
     "subset": lambda epsilon, fields: SubsetSelection(
         fields["k"], fields["w"], int(fields["a"]), epsilon
     ),
+    "set": lambda epsilon, fields: SetSelection(
+        *(fields[key] for key in ("k", "most", "w")), int(fields["a"]), epsilon
+    ),
+    "bit": lambda epsilon, fields: DrawnBit(fields["k"], int(fields["a"]), epsilon),
     "plane": _plane,
     "mean": _mean,
     "distribution": lambda epsilon, fields: DistributionMechanism(_window(epsilon, fields)),
@@ -193,6 +199,19 @@ def _subsets() -> Iterator[list[Any]]:
         yield [epsilon, fields, inputs]
 
 
+def _several() -> Iterator[list[Any]]:
+    """Yield sets whose inputs are masks, in each encoding, and drawn bits."""
+    for epsilon, k, most, w, inputs in [
+        ("1", 4, 2, 2, [0, 1, 0b1000, 0b0110]),  # a mask
+        ("1", 7, 2, 2, [0, 0b100, 0b1000001]),  # a list
+        ("2", 6, 3, 1, [0, 0b11, 0b101010]),  # the one member
+        ("0.5", 7, 3, 3, [0b10, 0b1110000]),
+    ]:
+        mechanism = SetSelection.for_epsilon(Fraction(epsilon), k, most, w)
+        yield [epsilon, mechanism.canonical(), inputs]
+    yield ["1", DrawnBit.for_epsilon(Fraction(1), 5).canonical(), [0, 0b1, 0b10110, 0b11111]]
+
+
 #: q and t: each field of 2^m elements, small primes, and the largest one in use
 _GEOMETRIES = [
     *((2, 3), (2, 5), (3, 3), (3, 5), (4, 3), (4, 4), (5, 3), (7, 4), (8, 3), (11, 3), (13, 3)),
@@ -242,6 +261,7 @@ def _drawn_parts() -> Iterator[list[Any]]:
 def _distributions() -> Iterator[list[Any]]:
     subset = [[epsilon, fields, inputs[1]] for epsilon, fields, inputs in _subsets()]
     yield from (row for row in subset if row[1]["k"] < 10)
+    yield from ([epsilon, fields, inputs[1]] for epsilon, fields, inputs in _several())
     yield from ([epsilon, fields, 5] for epsilon, fields, _ in _planes() if fields["k"] < 32)
     for epsilon in ("1", "4.5"):
         mean = MeanMechanism.for_epsilon(Fraction(epsilon)).canonical()
@@ -264,7 +284,7 @@ def inputs() -> Document:
     tree = RangeTree.for_epsilon(Fraction(4)).canonical()
     return {
         "about": ABOUT,
-        "sets": [*_subsets(), *_planes(), *_numbers(), *_drawn_parts()],
+        "sets": [*_subsets(), *_several(), *_planes(), *_numbers(), *_drawn_parts()],
         "distributions": list(_distributions()),
         "rounding": [[*mean, [[grid] for grid in points]] for mean in means],
         "points": [[[0, GRID]], [[GRID // 3, 5, GRID - 1]], [[1, GRID // 2 + 1, GRID // 5, 77]]],

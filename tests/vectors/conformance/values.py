@@ -14,6 +14,7 @@ from veilcount_shared.domain import (
     Features,
     OpenStrings,
     Questions,
+    Several,
     check_label,
     normalized,
 )
@@ -90,7 +91,7 @@ def _absent(collection: Collection) -> int:
     reported = enumerate_distribution(collection.randomize_absent)
     return next(
         x
-        for x in range(collection.inputs)
+        for x in reversed(range(collection.inputs))  # of several values not every mask is one
         if enumerate_distribution(partial(collection.randomizer.randomize, x)) == reported
     )
 
@@ -104,6 +105,8 @@ def _digit_sizes(collection: Collection) -> list[int]:
         return [GRID + 1] * len(domain.features)
     if isinstance(domain, Questions):
         return [choice.size for _, choice in domain.questions]
+    if isinstance(domain, Several):
+        return [1 << domain.size]
     return [collection.inputs if collection.trust.reveals else domain.size]
 
 

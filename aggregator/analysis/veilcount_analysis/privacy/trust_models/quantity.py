@@ -111,11 +111,18 @@ class Quantity:
     width: float = 1.0  # from the lowest possible truth to the highest
     name: str = "share"
     figures: int = 1  # of which each device reports one
+    moved_counts: int = TWO_COUNTS  # of a curator's histogram, by 1, if a person answers otherwise
 
     @classmethod
     def of_values(cls, k: int) -> Quantity:
         """Return the shares of k values."""
         return cls(ShareMechanisms(k), k)
+
+    @classmethod
+    def of_several(cls, family: Family, values: int, most: int) -> Quantity:
+        """Return the shares of values of which a person ticks so many at most."""
+        moved = min(2 * most, values)
+        return cls(family, values, name="share of a value that few tick", moved_counts=moved)
 
     @classmethod
     def of_strings(cls, bits: int = BUCKET_BITS, parts: int = HALVES) -> Quantity:
@@ -172,12 +179,12 @@ class Quantity:
 
     def curator(self, epsilon: Fraction) -> DiscreteLaplaceNoise:
         """Return a trusted curator's noise: on a histogram, or on a sum over the number's grid."""
-        sensitivity = GRID if self.inputs is None else TWO_COUNTS
+        sensitivity = GRID if self.inputs is None else self.moved_counts
         return DiscreteLaplaceNoise(float(sensitivity / epsilon))
 
     def gaussian_curator(self, epsilon: Fraction, delta: Fraction) -> DiscreteGaussianNoise:
         """Return the same with Gaussian noise that spends the whole (epsilon, delta) at once."""
-        squared = GRID**2 if self.inputs is None else TWO_COUNTS  # two counts move by one each
+        squared = GRID**2 if self.inputs is None else self.moved_counts
         return DiscreteGaussianNoise(sqrt(squared / (2 * largest_rho(epsilon, delta))))
 
     @property
