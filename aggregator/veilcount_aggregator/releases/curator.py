@@ -103,8 +103,9 @@ def _noised(store: TallyReader, series: Series, question: PricedQuery) -> Releas
     for cell in store.report_counts(series):
         if cell.period in cells:
             cells[cell.period].append(cell)
-    if question.query.by_period:
-        counters = np.stack([store.counters(series, cell) for cell in cells.values()])
-    else:
-        counters = store.counters(series, list(chain.from_iterable(cells.values())))
-    return draw_release(question, counters).to_json()
+    groups = cells.values() if question.query.by_period else [chain.from_iterable(cells.values())]
+    counters = [store.counters(series, list(group)) for group in groups]
+    if series.counts_hashes and not question.query.by_hash:
+        counters = [counts[1:].sum(axis=1) for counts in counters]
+    rows = np.stack(counters) if question.query.by_period else counters[0]
+    return draw_release(question, rows).to_json()

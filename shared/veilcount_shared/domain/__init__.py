@@ -28,6 +28,7 @@ from .numbers import format_fraction as format_fraction
 from .numbers import is_number as is_number
 from .strings import BUCKET_BITS as BUCKET_BITS
 from .strings import HALVES as HALVES
+from .strings import HASH_BITS as HASH_BITS
 from .strings import PREFIX_BITS as PREFIX_BITS
 from .strings import PREFIXES as PREFIXES
 from .strings import OpenStrings as OpenStrings

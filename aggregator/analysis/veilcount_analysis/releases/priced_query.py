@@ -149,6 +149,9 @@ def price_query(request: Mapping[str, object], collection: Collection) -> Priced
         _periods(request, collection),
     )
     query = query.over(chosen, cost.noise, collection)
+    if query.by_hash and cost.noise is not _threshold_noise(collection):
+        fix = 'a budget in rho has Gaussian noise here: give rho, or declare noise = "laplace" anew'
+        raise QueryError("epsilon", request.get("epsilon"), fix)
     question = PricedQuery(collection, query, cost, chosen, wanted)
     if question.publishes_n and query == CountingQuery.count_all(collection):
         raise QueryError("query", wanted, "this number is public here: it costs nothing")
@@ -165,13 +168,19 @@ def _cost(request: Mapping[str, object], collection: Collection) -> ReleaseCost:
     return ReleaseCost(NoiseKind.GAUSSIAN, _rho(rho, collection))
 
 
+def _threshold_noise(collection: Collection) -> NoiseKind:
+    """Return the noise under which strings pass a threshold, by the unit of the budget."""
+    in_rho = Accounting.of_collection(collection) is Accounting.RHO
+    return NoiseKind.GAUSSIAN if in_rho else NoiseKind.LAPLACE
+
+
 def _rho(value: object, collection: Collection) -> Fraction:
-    if collection.delta is None:
+    if Accounting.of_collection(collection) is Accounting.EPSILON:
         raise QueryError(
             "rho",
             value,
             "Gaussian noise is not epsilon-DP for any epsilon, so this budget in epsilon cannot pay"
-            " for it: give epsilon, or declare delta in a new definition",
+            " for it: give epsilon, or declare delta and no noise in a new definition",
         )
     rho = Fraction(_exactly("rho", value))
     if RHO_GRAIN % rho.denominator or rho <= 0:

@@ -87,6 +87,8 @@ class Query(ABC):
     forms: ClassVar[Mapping[str, str]] = {}
     #: whether it needs the counters of each period, instead of their sum
     by_period: ClassVar[bool] = False
+    #: whether it needs the hashes of strings: any other has the number of answers alone
+    by_hash: ClassVar[bool] = False
     #: its place among the options of a form
     order: ClassVar[int] = 0
 
@@ -199,6 +201,11 @@ def describe_query(written: object) -> str:
 def count_interval(value: int, half_width: int) -> Figure:
     """Return a count with its interval, whose ends are not below 0."""
     return value, max(0, value - half_width), max(0, value + half_width)
+
+
+def counters_a_period(collection: Collection) -> int:
+    """Return how many counters of a period a query has; of hashes only their sum."""
+    return 1 if collection.true_cells.is_hashed else collection.inputs
 
 
 def ranges_from(places: Iterator[int]) -> tuple[tuple[int, int], ...]:

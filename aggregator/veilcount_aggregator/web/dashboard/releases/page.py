@@ -156,7 +156,7 @@ def _journal(ledger: SeriesReleases) -> dict[str, Any]:
 def _strings(context: Context, series: Series, shown: Content | None) -> Content:
     """Return the candidates that a shown release of open strings holds, or why not."""
     typed = request.args.get("candidates", "").strip()
-    if shown is None or shown["buckets"] is None or not typed:
+    if shown is None or shown["hashes"] is None or not typed:
         return {"named": None, "candidates": typed}
     stored = stored_releases(context.aggregator.store, series.fingerprint)[shown["place"] - 1]
     release = Release.from_json(stored.answer)

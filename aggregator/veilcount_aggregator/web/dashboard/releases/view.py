@@ -49,7 +49,7 @@ PARTS = {  # as texts name them
     "summed": "last total, each period's value summed",
     **{tree_name(b): f"last total, from a {tree_name(b)}" for b in BRANCHES},
     "square root": "last total, by the square root",
-    "strings": "count of each half of a string",
+    "strings": "count of each string",
     "selection": "most frequent value's count",
     "quantile": "quantile's rank",
     "tree of values": "counts of a tree over the values",
@@ -121,7 +121,7 @@ def refusal_text(collection: Collection, error: VeilcountError) -> str:
 def release_entry(place: int, release: ReleaseView) -> Content:
     """Return a release of the journal, where its place counts from 1.
 
-    A histogram is drawn; of very many figures the largest. Buckets of open strings are counted.
+    A histogram is drawn; of very many figures the largest. Hashes of open strings are counted.
     """
     figures, dates = _shown(release), days(release.first, release.last)
     rows = [_row(figure) for figure in figures]
@@ -137,7 +137,7 @@ def release_entry(place: int, release: ReleaseView) -> Content:
         "noise": noise_text(release.noise, release.level),
         "chart": charts.Chart("figures", drawing, caption, COLUMNS, rows),
         "labelled": release.query in LABELLED,
-        "buckets": len(release.figures) if release.query == STRINGS else None,
+        "hashes": len(release.figures) if release.query == STRINGS else None,
         "left_out": len(release.figures) - len(figures) if release.query != STRINGS else 0,
     }
 
