@@ -22,6 +22,7 @@ from veilcount_analysis.releases import (
     price_query,
 )
 from veilcount_analysis.releases.opendp_noise import load_opendp
+from veilcount_analysis.releases.query import query_counters
 from veilcount_analysis.series.series import Series
 from veilcount_serving.structured_logging import code_location
 
@@ -104,8 +105,8 @@ def _noised(store: TallyReader, series: Series, question: PricedQuery) -> Releas
         if cell.period in cells:
             cells[cell.period].append(cell)
     groups = cells.values() if question.query.by_period else [chain.from_iterable(cells.values())]
-    counters = [store.counters(series, list(group)) for group in groups]
-    if series.counts_hashes and not question.query.by_hash:
-        counters = [counts[1:].sum(axis=1) for counts in counters]
+    counters = [
+        query_counters(question.query, store.counters(series, list(group))) for group in groups
+    ]
     rows = np.stack(counters) if question.query.by_period else counters[0]
     return draw_release(question, rows).to_json()

@@ -92,24 +92,31 @@ def person_of(answers: int, epsilon: Fraction, adjacency: Adjacency = ADD_REMOVE
 
 # -- the distribution of a release ----------------------------------------------------------------
 
-Law = dict[int, Decimal]
+Distribution = dict[int, Decimal]
 
 
-def redrawn(scale: float, reach: int) -> Law:
+def redrawn(scale: float, reach: int) -> Distribution:
     """Return the noise as it should be: the discrete Laplace distribution within the reach."""
     weights = {x: (-abs(x) / Decimal(scale)).exp() for x in range(-reach, reach + 1)}
     whole = sum(weights.values())
     return {x: weight / whole for x, weight in weights.items()}
 
 
-def clamped(scale: float, reach: int) -> Law:
+def clamped(scale: float, reach: int) -> Distribution:
     """Return a planted fault: what is beyond the reach is moved to it."""
-    law = redrawn(scale, 40 * reach)
-    ends = {sign * reach: sum(p for x, p in law.items() if sign * x >= reach) for sign in (-1, 1)}
-    return {x: law[x] for x in range(-reach + 1, reach)} | {x: Decimal(p) for x, p in ends.items()}
+    distribution = redrawn(scale, 40 * reach)
+    ends = {
+        sign * reach: sum(p for x, p in distribution.items() if sign * x >= reach)
+        for sign in (-1, 1)
+    }
+    return {x: distribution[x] for x in range(-reach + 1, reach)} | {
+        x: Decimal(p) for x, p in ends.items()
+    }
 
 
-def outcomes(question: PricedQuery, count: int, law: Law, lower: int = 0) -> Outcomes:
+def outcomes(
+    question: PricedQuery, count: int, distribution: Distribution, lower: int = 0
+) -> Outcomes:
     """Release as many strings of this count as there is noise; `lower`: a planted fault.
 
     A string that nobody has is no counter, so it is not released under any noise.
@@ -117,20 +124,22 @@ def outcomes(question: PricedQuery, count: int, law: Law, lower: int = 0) -> Out
     (part,) = part_noise(question)
     released: dict[int, int] = {}
     if count and lower:
-        passing = ((place, count + x) for place, x in enumerate(law))
+        passing = ((place, count + x) for place, x in enumerate(distribution))
         released = {place: n for place, n in passing if n >= (part.threshold or 0) - lower}
     elif count:
-        counters = np.array([range(len(law)), [count] * len(law)])
-        (turns,) = draw_release(question, counters, noise=lambda *_: list(law)).noised
+        counters = np.array([range(len(distribution)), [count] * len(distribution)])
+        (turns,) = draw_release(question, counters, noise=lambda *_: list(distribution)).noised
         released = dict(zip(turns[::2], turns[1::2], strict=True))
     chances: Outcomes = {}
-    for place, chance in enumerate(law.values()):
+    for place, chance in enumerate(distribution.values()):
         outcome = released.get(place)
         chances[outcome] = chances.get(outcome, Decimal(0)) + chance
     return chances
 
 
-def law_of(question: PricedQuery, kind: Callable[[float, int], Law] = redrawn) -> Law:
+def distribution_of(
+    question: PricedQuery, kind: Callable[[float, int], Distribution] = redrawn
+) -> Distribution:
     (part,) = part_noise(question)
     assert part.threshold is not None
     return kind(part.scale, part.threshold - 1)
@@ -148,20 +157,30 @@ def loss(one: Outcomes, other: Outcomes, epsilon: Fraction) -> Decimal:
 
 
 def worst(
-    question: PricedQuery, epsilon: Fraction, answers: int, law: Law, lower: int = 0
+    question: PricedQuery,
+    epsilon: Fraction,
+    answers: int,
+    distribution: Distribution,
+    lower: int = 0,
 ) -> Decimal:
     """Return the largest delta of `answers` more answers in one string, over all counts."""
-    reach = max(law)
-    laws = [outcomes(question, count, law, lower) for count in range(3 * reach + answers + 1)]
-    return max(loss(laws[n], laws[n + answers], epsilon) for n in range(3 * reach + 1))
+    reach = max(distribution)
+    distributions = [
+        outcomes(question, count, distribution, lower) for count in range(3 * reach + answers + 1)
+    ]
+    return max(
+        loss(distributions[n], distributions[n + answers], epsilon) for n in range(3 * reach + 1)
+    )
 
 
-def spread(question: PricedQuery, epsilon: Fraction, answers: int, law: Law, count: int) -> Decimal:
+def spread(
+    question: PricedQuery, epsilon: Fraction, answers: int, distribution: Distribution, count: int
+) -> Decimal:
     """Return the delta of one more answer in each of several strings of this count.
 
     By the losses of one: few differ, so the products of all are enumerated by how often each is.
     """
-    one, two = outcomes(question, count, law), outcomes(question, count + 1, law)
+    one, two = outcomes(question, count, distribution), outcomes(question, count + 1, distribution)
     factor = (Decimal(epsilon.numerator) / epsilon.denominator).exp()
     zero, largest = Decimal(0), Decimal(0)
     for p, q in ((one, two), (two, one)):
@@ -188,17 +207,20 @@ def test_a_release_keeps_epsilon_and_delta_whatever_the_count(epsilon: str, peop
     """By all counts up to three reaches. A threshold one lower, and noise that is clamped, do not
     keep it: the second where steps are small."""
     question, exact = person_of(1, Fraction(epsilon)), Fraction(epsilon)
-    law = law_of(question)
+    distribution = distribution_of(question)
 
-    assert max(law) + 1 == people
-    found = worst(question, exact, 1, law)
+    assert max(distribution) + 1 == people
+    found = worst(question, exact, 1, distribution)
     assert 0 < found <= DELTA
     if epsilon == "1":
         assert float(found) == pytest.approx(3.8426e-7, rel=1e-4)
-    assert worst(question, exact, 1, law, lower=1) > DELTA
-    assert worst(question, exact, 1, redrawn(part_noise(question)[0].scale, max(law) - 1)) > DELTA
+    assert worst(question, exact, 1, distribution, lower=1) > DELTA
+    assert (
+        worst(question, exact, 1, redrawn(part_noise(question)[0].scale, max(distribution) - 1))
+        > DELTA
+    )
     if epsilon == "0.1":
-        assert worst(question, exact, 1, law_of(question, clamped)) > DELTA
+        assert worst(question, exact, 1, distribution_of(question, clamped)) > DELTA
 
 
 def test_the_reach_is_the_least_that_keeps_delta() -> None:
@@ -213,7 +235,7 @@ def test_the_reach_is_the_least_that_keeps_delta() -> None:
             )
 
 
-def test_noise_beyond_the_reach_is_drawn_again() -> None:
+def test_noise_that_is_out_of_reach_is_drawn_again() -> None:
     """Each draw that is too far, and no other; the planted source draws 9 first."""
     drawn = [[9, 1, -9], [3, -9], [-3]]
     calls: list[Sequence[int]] = []
@@ -231,8 +253,10 @@ def test_the_exact_sampler_draws_this_distribution() -> None:
     runs, reach = 20_000, 3
     drawn = Counter(truncated(add_noise, reach)([0] * runs, 5.0))
 
-    def statistic(law: Law) -> float:
-        return sum((drawn[x] - runs * float(p)) ** 2 / (runs * float(p)) for x, p in law.items())
+    def statistic(distribution: Distribution) -> float:
+        return sum(
+            (drawn[x] - runs * float(p)) ** 2 / (runs * float(p)) for x, p in distribution.items()
+        )
 
     limit = float(chi2.isf(ALPHA, 2 * reach))
     assert statistic(redrawn(5.0, reach)) < limit
@@ -248,13 +272,13 @@ def test_however_answers_are_spread_a_person_has_delta(epsilon: str, answers: in
     question = person_of(answers, Fraction(epsilon))
     exact = question.person_epsilon
     assert exact is not None
-    law = law_of(question)
+    distribution = distribution_of(question)
     (part,) = part_noise(question)
     divided = noise_reach(part.scale, DELTA / answers)
 
-    assert worst(question, exact, answers, law) <= DELTA
-    for count in range(0, max(law) + 3, 5 if answers == 4 else 9):
-        assert spread(question, exact, answers, law, count) <= DELTA
+    assert worst(question, exact, answers, distribution) <= DELTA
+    for count in range(0, max(distribution) + 3, 5 if answers == 4 else 9):
+        assert spread(question, exact, answers, distribution, count) <= DELTA
     planted = {1: 1.32e-6, 4: 9.6e-6}[int(epsilon)]
     lowered = planted_loss(part.scale, divided, answers, exact)
     assert float(lowered) == pytest.approx(planted, rel=0.01)
@@ -263,28 +287,30 @@ def test_however_answers_are_spread_a_person_has_delta(epsilon: str, answers: in
 
 def planted_loss(scale: float, reach: int, answers: int, epsilon: Fraction) -> Decimal:
     """Return the largest delta of answers in one string, released above this reach."""
-    law, zero = redrawn(scale, reach), Decimal(0)
+    distribution, zero = redrawn(scale, reach), Decimal(0)
 
     def released(count: int) -> Outcomes:
         found: Outcomes = {None: zero}
-        for noise, chance in law.items():
+        for noise, chance in distribution.items():
             key = count + noise if count and count + noise > reach else None
             found[key] = found.get(key, zero) + chance
         return found
 
-    laws = [released(count) for count in range(3 * reach + answers + 1)]
-    return max(loss(laws[n], laws[n + answers], epsilon) for n in range(3 * reach + 1))
+    distributions = [released(count) for count in range(3 * reach + answers + 1)]
+    return max(
+        loss(distributions[n], distributions[n + answers], epsilon) for n in range(3 * reach + 1)
+    )
 
 
 def test_a_substitute_takes_an_answer_away_and_gives_another() -> None:
     """Of two strings, with half of epsilon and of delta each: 28 people."""
     question = person_of(1, Fraction(1), SUBSTITUTE)
-    law = law_of(question)
-    half = worst(question, Fraction(1, 2), 1, law)
+    distribution = distribution_of(question)
+    half = worst(question, Fraction(1, 2), 1, distribution)
 
-    assert max(law) + 1 == 28
+    assert max(distribution) + 1 == 28
     assert half <= DELTA / 2
-    assert worst(question, Fraction(1, 2), 1, redrawn(2.0, max(law) - 1)) > DELTA / 2
+    assert worst(question, Fraction(1, 2), 1, redrawn(2.0, max(distribution) - 1)) > DELTA / 2
 
 
 # -- the ledger -----------------------------------------------------------------------------------
@@ -298,15 +324,15 @@ def test_releases_add_up_to_epsilon_and_to_delta_and_no_further() -> None:
     charged: list[PricedQuery] = []
     refused = None
     while refused is None:
-        asked = Fraction(chance.randrange(1, 300_000), 10**6)
-        question = ask(which, asked, **{"from": "2026-02-01", "to": "2026-02-28"})
+        epsilon = Fraction(chance.randrange(1, 300_000), 10**6)
+        question = ask(which, epsilon, **{"from": "2026-02-01", "to": "2026-02-28"})
         try:
             require_budget(series, question.charges, [_Paid(each) for each in charged])  # type: ignore[list-item]
             charged.append(question)
         except InsufficientBudget as error:
             refused = error
 
-    assert refused.remaining < asked
+    assert refused.remaining < epsilon
     assert sum(each.cost.amount for each in charged) <= period_budget(which) == 1
     deltas = [each.threshold_delta for each in charged]
     assert len(charged) > 3
@@ -327,7 +353,7 @@ class _Paid:
 @pytest.mark.parametrize(
     ("noise", "request_", "field", "says"),
     [
-        (Noise.LAPLACE, {"query": "strings", "rho": "0.01"}, "rho", "give epsilon"),
+        (Noise.LAPLACE, {"query": "strings", "rho": "0.01"}, "rho", "paid in epsilon"),
         (None, {"query": "strings", "epsilon": "0.1"}, "epsilon", 'noise = "laplace"'),
     ],
 )

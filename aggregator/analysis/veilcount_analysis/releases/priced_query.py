@@ -175,12 +175,14 @@ def _threshold_noise(collection: Collection) -> NoiseKind:
 
 
 def _rho(value: object, collection: Collection) -> Fraction:
-    if Accounting.of_collection(collection) is Accounting.EPSILON:
+    if collection.noise is not None:
+        raise QueryError("rho", value, f'noise = "{collection.noise}" is paid in epsilon: give it')
+    if collection.delta is None:
         raise QueryError(
             "rho",
             value,
             "Gaussian noise is not epsilon-DP for any epsilon, so this budget in epsilon cannot pay"
-            " for it: give epsilon, or declare delta and no noise in a new definition",
+            " for it: give epsilon, or declare delta in a new definition",
         )
     rho = Fraction(_exactly("rho", value))
     if RHO_GRAIN % rho.denominator or rho <= 0:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Protocol
 
+import numpy as np
+
 from veilcount_shared import Collection
 from veilcount_shared.kinds import CellLabel
 
@@ -206,6 +208,13 @@ def count_interval(value: int, half_width: int) -> Figure:
 def counters_a_period(collection: Collection) -> int:
     """Return how many counters of a period a query has; of hashes only their sum."""
     return 1 if collection.true_cells.is_hashed else collection.inputs
+
+
+def query_counters(query: Query, counters: Counters) -> Counters:
+    """Return what a query has of the counters of some periods: of hashes only their sum."""
+    if query.by_hash or counters.ndim == 1:
+        return counters
+    return np.asarray(counters[1:].sum(axis=1))
 
 
 def ranges_from(places: Iterator[int]) -> tuple[tuple[int, int], ...]:

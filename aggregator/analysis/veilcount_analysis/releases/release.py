@@ -38,6 +38,7 @@ class PartNoise:
     half_width: int  # the noise, or a selection's loss, exceeds it with probability 1 - level
     distribution: NoiseKind = NoiseKind.LAPLACE
     threshold: int | None = None  # what is below it is not released
+    delta: float | None = None  # with which one person's strings pass it
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,7 @@ def draw_release(
     if query.by_hash:
         shape = (2, counters.shape[-1])
     if counters.shape != shape or (counters < 0).any():
-        raise ValueError(f"{collection.name}: give {shape} counts of true answers")
+        raise ValueError(f"{collection.name}: give {shape[-1]} counts of true answers")
     n = int(counters[query.by_hash :].sum()) if question.publishes_n else None
     parts = part_noise(question, level)
     widths = [part.half_width for part in parts]
@@ -184,6 +185,7 @@ def part_noise(question: PricedQuery, level: float = LEVEL) -> tuple[PartNoise, 
                 question.query.error_width(noise, alpha),
                 noise.kind if isinstance(noise, NoisyMax) else question.cost.noise,
                 least_released(question, noise) if part.has_threshold else None,
+                float(question.threshold_delta) if part.has_threshold else None,
             )
         )
     return tuple(noises)

@@ -41,8 +41,8 @@ def truncated(draw: NoiseSource, reach: int) -> NoiseSource:
 
     def add(true: Sequence[int], scale: float) -> list[int]:
         noise = draw([0] * len(true), scale)
-        while beyond := [place for place, drawn in enumerate(noise) if abs(drawn) > reach]:
-            for place, drawn in zip(beyond, draw([0] * len(beyond), scale), strict=True):
+        while redrawn := [place for place, drawn in enumerate(noise) if abs(drawn) > reach]:
+            for place, drawn in zip(redrawn, draw([0] * len(redrawn), scale), strict=True):
                 noise[place] = drawn
         return [count + drawn for count, drawn in zip(true, noise, strict=True)]
 

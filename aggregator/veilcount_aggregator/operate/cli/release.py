@@ -48,7 +48,7 @@ FEW = 3  # figures of a release that a line of the journal shows
 @click.option(
     "--rho",
     metavar="NUMBER",
-    help="Rho to spend instead, where the definition has a delta: Gaussian noise.",
+    help="Rho to spend instead, where the definition's budget is in rho: Gaussian noise.",
 )
 @click.option("--from", "first", metavar="DAY", help="The first UTC day, such as 2026-12-01.")
 @click.option("--to", "last", metavar="DAY", help="The last UTC day.")
@@ -199,8 +199,9 @@ def _half_width(part: Document) -> str:
     if part["distribution"] in {"exponential", "gumbel"}:
         return f"within {part['half_width']:,} answers of the best"
     least = part["threshold"]
-    above = "" if least is None else f", released from {least:,} on"
-    return f"+/- {part['half_width']:,}{above}"
+    if least is None:
+        return f"+/- {part['half_width']:,}"
+    return f"+/- {part['half_width']:,}, released from {least:,} on at delta {part['delta']:.3g}"
 
 
 def _head(document: Document) -> str:

@@ -22,6 +22,9 @@ from veilcount_aggregator.store.redis.memory_limit import SHARE
 from veilcount_aggregator.store.redis.shard_client import Command
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
 from veilcount_aggregator.store.tally_size import (
+    HASH_BYTES,
+    HASH_PAGE,
+    HASH_PAGES,
     PAGE,
     SPARSE,
     period_bytes,
@@ -55,7 +58,7 @@ def _usage(server: RedisServer) -> int:
     with server.connection() as connection:
         keys = [
             key
-            for kind in ("tally", "pages", "reports")
+            for kind in ("tally", "pages", "hashes", "reports")
             for key in connection.scan_iter(f"*:{kind}:*", count=1000)
         ]
         return sum(connection.memory_usage(key, samples=0) or 0 for key in keys)
@@ -259,6 +262,27 @@ def test_what_reports_touched_takes_what_is_reckoned(
     reckoned = sum(touched_bytes(which.counters, number) for number in counts)
     assert usage(server) / 1.1 < reckoned
     assert many > 300 or reckoned < 1.8 * usage(server)
+
+
+@pytest.mark.parametrize("many", [1, 300, 6_000])
+@pytest.mark.parametrize("pages", [HASH_PAGES, 1], ids=["spread", "one page"])
+def test_hashes_take_no_more_than_is_reckoned_for_a_report(
+    server: RedisServer, store: RedisStore, many: int, pages: int
+) -> None:
+    """Whatever a hostile client sends: a counter comes with a report, whose row is new."""
+    which, step = series("hashes"), HASH_PAGE * pages // many
+    for first in range(0, many, 2_000):
+        numbers = range(first, min(first + 2_000, many))
+        send(store, which, *(report(n, message=n * step) for n in numbers))
+
+    assert store.counters(which, [Cell(0, 0)]).shape == (2, many)
+    assert (
+        usage(server)
+        < touched_bytes(which.counters, many)
+        <= (period_bytes(which.collection) + many * HASH_BYTES)
+    )
+    if pages == 1:  # what is reckoned for a counter alone, where the page is no packed hash
+        assert many < 300 or usage(server) < 1_600 + many * HASH_BYTES
 
 
 def test_small_tallies_take_what_is_reckoned(server: RedisServer, store: RedisStore) -> None:

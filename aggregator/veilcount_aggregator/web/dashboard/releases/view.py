@@ -95,7 +95,9 @@ def person_text(release: ReleaseView) -> str:
 def _error(part: NoiseView) -> str:
     name = PARTS.get(part.name, part.name)
     error = f"{_half_width(part)} {'of' if part.distribution in SELECTIONS else 'on'} the {name}"
-    return error if part.threshold is None else f"{error}, released from {part.threshold:,} on"
+    if part.threshold is None:
+        return error
+    return f"{error}, released from {part.threshold:,} on at delta {part.delta:.3g}"
 
 
 def _half_width(part: NoiseView) -> str:
