@@ -29,7 +29,7 @@ PAGE_BYTES = 224  # a page's key
 ENTRY_BYTES = 8  # a counter of a sparse page: its place and a count below 32,768
 PAGES_A_BYTE = 4  # of the index: two bits each
 
-#: pages of a tally of hashes: up to a million of these, each is a packed hash
+#: pages of a tally of hashes: up to a million hashes, all are packed
 HASH_PAGES = 1 << 13
 HASH_PAGE = (1 << HASH_BITS) // HASH_PAGES
 HASH_BYTES = 90  # a counter of a hash, where its page is no packed hash any more

@@ -22,6 +22,7 @@ from ..transfer_format import add_padded, join_key
 from .connections import pairs
 from .identity import StoreIdentity
 from .lua_library import call, pack
+from .row_permutation import RowPermutation
 from .shard_client import Command, ShardClient
 
 #: pages that one call reads: a MiB, and less than a millisecond of Redis's time
@@ -52,11 +53,13 @@ def split(counters: Counters) -> list[PageBody]:
     return [_body(int(number), by_page[number]) for number in np.flatnonzero(by_page.any(axis=1))]
 
 
-def split_hashes(counters: Counters) -> list[PageBody]:
+def split_hashes(counters: Counters, permutation: RowPermutation) -> list[PageBody]:
     """Return the pages of a tally of hashes."""
-    hashes, counts = counters
-    numbers, starts = np.unique(hashes // HASH_PAGE, return_index=True)
-    entries = np.split(np.stack([hashes % HASH_PAGE, counts], axis=1), starts[1:])
+    kept, counts = permutation.apply_hashes(counters[0]), counters[1]
+    order = np.argsort(kept)
+    kept, counts = kept[order], counts[order]
+    numbers, starts = np.unique(kept // HASH_PAGE, return_index=True)
+    entries = np.split(np.stack([kept % HASH_PAGE, counts], axis=1), starts[1:])
     return [
         PageBody(number, page.ravel().tolist())
         for number, page in zip(numbers.tolist(), entries, strict=False)
@@ -142,8 +145,11 @@ class ShardReader:
     def hash_counts(self, fingerprint: str, cells: Sequence[Cell]) -> Counters:
         """Return the hashes in these cells, and their counts."""
         stored_pages = list(self._found(HASHES, fingerprint, [join_key(*cell) for cell in cells]))
-        answers = self._read_pages(fingerprint, stored_pages)
-        return merge_hash_counts(_entries(numbers, pages, HASH_PAGE) for numbers, pages in answers)
+        entries = []
+        for numbers, pages in self._read_pages(fingerprint, stored_pages):
+            kept, counts = _entries(numbers, pages, HASH_PAGE)
+            entries.append(np.stack([self._identity.permutation.invert_hashes(kept), counts]))
+        return merge_hash_counts(entries)
 
     def spend_histograms(self, fingerprint: str, most: int) -> dict[int, Counters]:
         """Return per epoch how many rows have spent 1, 2, .. so many slots, or more."""

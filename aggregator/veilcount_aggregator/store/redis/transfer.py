@@ -204,8 +204,22 @@ class RedisTransfer:
         series, cell = piece.key.split("/", 1)
         home = self._home(piece.key)
         for base in self._identity.bases:
-            arguments = pack(_tally(*parse_tally(piece)) if base == home else NO_TALLY)
+            arguments = pack(self._tally(*parse_tally(piece)) if base == home else NO_TALLY)
             yield self._identity.call("import_tally", base, series, cell, arguments)
+
+    def _tally(self, reports: int, counters: Counters) -> list[Any]:
+        """Return a tally as `import_tally` takes it."""
+        is_hashes = counters.ndim > 1
+        if not is_hashes and len(counters) <= PAGE:
+            return [reports, 0, raw(counters.astype(BIG_ENDIAN).tobytes()), []]
+        if is_hashes:
+            size, pages = 1 << HASH_BITS, split_hashes(counters, self._identity.permutation)
+        else:
+            size, pages = len(counters), split(counters)
+        arguments = [
+            [number, raw(value) if isinstance(value, bytes) else value] for number, value in pages
+        ]
+        return [reports, size, raw(b""), arguments]
 
     def _put_rows(self, piece: TransferPiece) -> Iterator[Command]:
         series, epoch, width, _ = piece.key.split("/")
@@ -245,15 +259,3 @@ class RedisTransfer:
 
 #: reports, counters (of hashes 2^40), the string of a small tally, the pages of a large one
 NO_TALLY = [0, 0, raw(b""), []]
-
-
-def _tally(reports: int, counters: Counters) -> list[Any]:
-    """Return a tally as `place` takes it."""
-    is_hashes = counters.ndim > 1
-    if not is_hashes and len(counters) <= PAGE:
-        return [reports, 0, raw(counters.astype(BIG_ENDIAN).tobytes()), []]
-    arguments = [
-        [number, raw(value) if isinstance(value, bytes) else value]
-        for number, value in (split_hashes if is_hashes else split)(counters)
-    ]
-    return [reports, 1 << HASH_BITS if is_hashes else len(counters), raw(b""), arguments]
