@@ -20,7 +20,7 @@ import pytest
 from scipy.stats import chi2
 
 from veilcount_aggregator.errors import InsufficientBudget
-from veilcount_aggregator.releases.budget_ledger import load_releases, require_budget
+from veilcount_aggregator.releases.budget_ledger import ReleasePrice, load_releases, require_budget
 from veilcount_aggregator.store import open_store
 from veilcount_analysis.errors import QueryError
 from veilcount_analysis.releases import PricedQuery, draw_release, part_noise, price_query
@@ -316,6 +316,12 @@ def test_a_substitute_takes_an_answer_away_and_gives_another() -> None:
 # -- the ledger -----------------------------------------------------------------------------------
 
 
+def price_of(question: PricedQuery) -> ReleasePrice:
+    """Return the charge as a ledger has it."""
+    charges = {str(period): charge for period, charge in question.charges.items()}
+    return ReleasePrice(question.canonical, charges, b"")
+
+
 def test_releases_add_up_to_epsilon_and_to_delta_and_no_further() -> None:
     """Chosen by what is left, at random: of both sums the budget is the end, for a person of all
     periods too. Full deltas, a planted fault, would be many."""
@@ -327,7 +333,7 @@ def test_releases_add_up_to_epsilon_and_to_delta_and_no_further() -> None:
         epsilon = Fraction(chance.randrange(1, 300_000), 10**6)
         question = ask(which, epsilon, **{"from": "2026-02-01", "to": "2026-02-28"})
         try:
-            require_budget(series, question.charges, [_Paid(each) for each in charged])  # type: ignore[list-item]
+            require_budget(series, question.charges, list(map(price_of, charged)))
             charged.append(question)
         except InsufficientBudget as error:
             refused = error
@@ -339,15 +345,8 @@ def test_releases_add_up_to_epsilon_and_to_delta_and_no_further() -> None:
     assert sum(deltas) * which.answering <= DELTA
     assert len(deltas) * DELTA > DELTA
     (loss_,) = person_losses({which: [Fraction(1)] * which.periods}, [which])
-    assert (loss_.epsilon, loss_.rho, loss_.delta) == (2, 0, DELTA)
+    assert (loss_.epsilon, loss_.rho, loss_.delta) == (Fraction(2), Fraction(0), DELTA)
     assert loss_.most_epsilon == 2
-
-
-class _Paid:
-    """A charge, as a ledger has it."""
-
-    def __init__(self, question: PricedQuery) -> None:
-        self.charges = {str(period): charge for period, charge in question.charges.items()}
 
 
 @pytest.mark.parametrize(

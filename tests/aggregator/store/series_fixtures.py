@@ -47,7 +47,15 @@ NUMBERS = {
     "hashes": 'values = "open"\nmodel = "central"\nbudget = 1\ndelta = 0.000001',
 }
 #: of the 2^40: in some pages of Redis one, in one of them several, the first and the last
-HASHES = (0, 1, 2, (1 << 27) - 1, 1 << 27, *range(1 << 33, 1 << 39, 1 << 33), (1 << 40) - 1)
+HASHES: tuple[int, ...] = (
+    0,
+    1,
+    2,
+    (1 << 27) - 1,
+    1 << 27,
+    *range(1 << 33, 1 << 39, 1 << 33),
+    (1 << 40) - 1,
+)
 
 
 @cache  # a plan for thousands of values takes its time
