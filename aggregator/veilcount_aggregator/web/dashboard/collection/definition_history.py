@@ -31,6 +31,7 @@ KEYS = (
         "model",
         "adjacency",
         "delta",
+        "noise",
         "twin",
         "owner",
     ),
