@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from itertools import chain
 from pathlib import Path
 
-from .figures_central import central_releases
+from .figures_central import central_releases, central_strings
 from .figures_compare import differences
 from .figures_cost import costs
 from .figures_groups import grouped_shares
@@ -25,7 +25,7 @@ from .table import Cell, Row, Table
 #: a line for each item: a function of the number of rounds, in a module of its own
 ITEMS: tuple[Item, ...] = (
     *(differences, range_means, string_candidates),
-    *(trend_shares, moment_variances, central_releases, costs),
+    *(trend_shares, moment_variances, central_releases, central_strings, costs),
     *(grouped_shares, table_cells, split_cells, several_values),
 )
 ROUNDS, FEW = 1_000, 100

@@ -59,6 +59,7 @@ def test_all_forms_have_the_same_keys_and_a_kind_adds_its_own() -> None:
         ("choice", None): ["labels"],
         ("cross", None): ["labels"],
         ("boolean", "trend"): ["changes"],
+        ("open", None): ["noise"],
     }
 
 

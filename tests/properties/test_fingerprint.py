@@ -23,6 +23,9 @@ FEATURES = (
     definition_file('features = {age = [0, 100], hours = [0, 60]}\nmeasure = "moments"') + "\n"
 )
 QUESTIONS = definition_file('questions = {a = ["x", "y"], b = [1, 2]}\ntables = true') + "\n"
+NAMED = (
+    definition_file('values = "open"\nmodel = "central"\ndelta = 1e-6\nnoise = "laplace"') + "\n"
+)
 TREND = definition_file('boolean = true\nmeasure = "trend"\nchanges = 1') + "\n"
 SHUFFLED = (
     definition_file(
@@ -80,6 +83,7 @@ CHANGES = [
     (CENTRAL, "model", None),
     (CENTRAL + "delta = 0.000001\n", "delta", "0.00001"),
     (CENTRAL + "delta = 0.000001\n", "delta", None),
+    (NAMED, "noise", None),
     (BATCHED, "batch", "{least = 51}"),
     (BATCHED, "batch", None),
     *(

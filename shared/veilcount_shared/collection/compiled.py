@@ -96,7 +96,9 @@ def _check_agreement(row: Mapping[str, Any], collection: Collection) -> None:
 def _table(row: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the table of TOML that has a canonical form."""
     same = ("model", "adjacency", "measure", "unit", "per_day", "takes", "linkage", "presence")
-    table = {key: fields.get(key) for key in (*same, "late", "tokens", "cohort", "changes")}
+    table = {
+        key: fields.get(key) for key in (*same, "noise", "late", "tokens", "cohort", "changes")
+    }
     table |= {key: fields.get(key) for key in TEXT_KEYS}
     table |= {key: row.get(key) for key in ("owner", "replaces")}
     numbers = {key: fields[key] for key in ("epsilon", "budget", "delta")}

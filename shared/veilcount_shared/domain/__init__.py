@@ -33,6 +33,7 @@ from .questions import Questions as Questions
 from .several import Several as Several
 from .strings import BUCKET_BITS as BUCKET_BITS
 from .strings import HALVES as HALVES
+from .strings import HASH_BITS as HASH_BITS
 from .strings import PREFIX_BITS as PREFIX_BITS
 from .strings import PREFIXES as PREFIXES
 from .strings import OpenStrings as OpenStrings

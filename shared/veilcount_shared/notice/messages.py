@@ -116,6 +116,7 @@ MESSAGES: Mapping[str, str] = {
     "notice_two_adversaries": "These are two adversaries, whose figures are never added. That you"
     " take part is not hidden.",
     "notice_delta": "Each epsilon may fail to hold with probability delta, {delta}.",
+    "notice_noise": "The noise on each count is Laplace noise of limited size.",
     "notice_doubt_most": "That is careful.",
     "notice_doubt_much": "That still leaves much doubt.",
     "notice_doubt_some": "Over the whole time that leaves some doubt, not much.",

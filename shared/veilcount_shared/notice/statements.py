@@ -232,6 +232,8 @@ def _epsilons(collection: Collection) -> Iterator[Statement]:
     )
     if collection.delta is not None:
         yield _state("delta", delta=format_value(collection.delta))
+    if collection.noise is not None:
+        yield _state("noise")
     yield _state(_doubt(doubled))
 
 

@@ -191,6 +191,15 @@ model = "central"
 budget = 1
 unit = "month"
 
+[named]
+question = "Which word?"
+values = "open"
+model = "central"
+budget = 1
+delta = 1e-6
+noise = "laplace"
+unit = "month"
+
 [mixed]
 question = "Is it used?"
 boolean = true
