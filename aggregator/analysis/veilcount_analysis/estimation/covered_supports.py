@@ -133,6 +133,7 @@ def _last(is_inside: Callable[[float], bool], end: float) -> float:
     return bad  # rounded outwards
 
 
+@lru_cache(maxsize=1 << 14)  # a search for p asks for the same at any alpha
 def _tail(count: int, trials: tuple[tuple[int, float], ...], *, upper: bool) -> float:
     """Return Pr[sum of binomials >= count], or Pr[<= count]."""
     first, chances = 0, np.ones(1)
