@@ -170,7 +170,7 @@ changes = 3
 epsilon = 1
 unit = "day"
 
-[habits]
+[tables]
 question = "What do you do?"
 questions = {walk = ["no", "yes"], theme = ["light", "dark"], pets = [0, 1, 2], age = [1, 2, 3]}
 tables = true
