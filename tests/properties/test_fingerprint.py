@@ -37,6 +37,7 @@ SHUFFLED = (
 TOKENS = FULL.replace('"collection"', '"token"') + f'tokens = "{"a" * 64}"\n'
 RAKED = FULL + 'margins = {arm = [40, 60], source = "Microcensus", as_of = 2026-01-01}\n'
 LABELLED = definition_file('values = ["a", "b"]\nlabels = {de = ["eins", "zwei"]}') + "\n"
+ONE_BIT = definition_file('values = ["a", "b", "c", "d"]\nchoose = "several"') + "\n"
 OPEN = definition_file('values = "open"\ndiscover = false') + "\n"
 
 
@@ -72,6 +73,9 @@ CHANGES = [
     (EVENTS, "range", "[0, 241]"),
     (EVENTS, "measure", '"distribution"'),
     (EVENTS, "per_day", "3"),
+    (ONE_BIT, "choose", None),
+    (ONE_BIT + "most = 2\n", "most", "3"),
+    (ONE_BIT + "most = 2\n", "most", None),
     (OPEN, "discover", "true"),
     (TREND, "changes", "3"),
     (definition_file('boolean = true\ntakes = "first"'), "takes", '"returning"'),

@@ -27,7 +27,6 @@ class SeveralValues(Values):
     """Shares of the people who tick each value; of hidden presence also that of `absent`."""
 
     name = "several"
-    domain: Several
     facts: ClassVar[Mapping[str, str]] = {
         **PROBABILITIES,
         **PAGES,
@@ -67,7 +66,11 @@ class SeveralValues(Values):
     @property
     def quantity(self) -> Quantity:
         values = self.collection.mechanism.inputs.bit_length() - 1
-        return Quantity.of_several(self._family, values, self.domain.most or values)
+        return Quantity.of_several(self._family, values, self._most or values)
+
+    @property
+    def _most(self) -> int | None:
+        return self.domain.most if isinstance(self.domain, Several) else 1
 
     def _family(self, epsilon: Any) -> Randomizer:
         kind, price = self.collection.kind, self.collection.price
@@ -82,7 +85,7 @@ class SeveralValues(Values):
         return simulate_ticks(self.collection, TicksSimulation.parse(options), generator)
 
     def _facts(self, size: int, **more: Any) -> dict[str, Any]:
-        facts = super()._facts(size, most=self.domain.most, **more)
+        facts = super()._facts(size, most=self._most, **more)
         mechanism = self.collection.mechanism
         if isinstance(mechanism, DrawnBit):  # of the reports that draw the value
             facts |= {"P": float(mechanism.bit), "Q": float(1 - mechanism.bit)}
