@@ -14,7 +14,18 @@ from math import prod
 from . import periods
 from .batch_rules import BatchRules
 from .domain import Domain
-from .enums import Adjacency, Cohort, Held, Linkage, Measure, Model, Presence, Segments, Takes
+from .enums import (
+    Adjacency,
+    Cohort,
+    Held,
+    Linkage,
+    Measure,
+    Model,
+    Noise,
+    Presence,
+    Segments,
+    Takes,
+)
 from .periods import Unit
 from .population_margins import PopulationMargins
 from .question_group import QuestionGroup
@@ -50,6 +61,7 @@ class Definition:
     twin: str | None = None
     budget: Fraction | None = None
     delta: Fraction | None = None
+    noise: Noise | None = None  # None: Gaussian where there is a delta, else Laplace
     adjacency: Adjacency | None = None
     owner: str | None = None
     purpose: str | None = None

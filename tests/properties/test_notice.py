@@ -17,10 +17,11 @@ from veilcount_shared.collection import (
     Held,
     Linkage,
     Measure,
+    Noise,
     Presence,
     Takes,
 )
-from veilcount_shared.domain import Choice
+from veilcount_shared.domain import Choice, OpenStrings
 from veilcount_shared.notice import MESSAGES, Count, Texts, notice, statements
 from veilcount_shared.periods import Unit
 from veilcount_shared.question_group import QuestionGroup
@@ -36,6 +37,7 @@ assert SHUFFLED.batch is not None
 BIG = Choice(tuple(range(13)))
 ALONE = replace(LOCAL, linkage=Linkage.NONE, late=0)
 NO_ANSWERS = replace(LOCAL, answers=None)
+STRINGS = replace(CURATED, domain=OpenStrings("salt"), delta=Fraction(1, 10**6))
 #: of each key of a definition, two definitions that differ in it alone
 DIFFERENT: dict[str, tuple[Collection, Collection]] = {
     "app": (LOCAL, replace(LOCAL, app="other")),
@@ -64,6 +66,7 @@ DIFFERENT: dict[str, tuple[Collection, Collection]] = {
     "twin": (LOCAL, replace(LOCAL, twin="other")),
     "budget": (CURATED, replace(CURATED, budget=Fraction(2))),
     "delta": (CURATED, replace(CURATED, delta=Fraction(1, 10**6))),
+    "noise": (STRINGS, replace(STRINGS, noise=Noise.LAPLACE)),
     "adjacency": (CURATED, replace(CURATED, adjacency=Adjacency.SUBSTITUTE)),
     "owner": (LOCAL, replace(LOCAL, owner=None)),
     "purpose": (LOCAL, replace(LOCAL, purpose=None)),

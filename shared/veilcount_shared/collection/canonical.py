@@ -30,6 +30,7 @@ def canonical_fields(definition: Definition, mechanism: Mechanism) -> dict[str, 
     kind = kind_of(definition.domain, definition.measure)
     own = {
         "changes": definition.changes,
+        "noise": definition.noise,
         "labels": by_language(definition.translations, "labels"),
     }
     return _common_fields(definition, mechanism) | {key: own[key] for key in kind.canonical_keys}

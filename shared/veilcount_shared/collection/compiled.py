@@ -96,7 +96,9 @@ def _check_agreement(row: Mapping[str, Any], collection: Collection) -> None:
 def _table(row: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the table of TOML that has a canonical form."""
     same = ("model", "adjacency", "measure", "unit", "per_day", "takes", "linkage", "presence")
-    table = {key: fields.get(key) for key in (*same, "late", "tokens", "cohort", "changes")}
+    table = {
+        key: fields.get(key) for key in (*same, "noise", "late", "tokens", "cohort", "changes")
+    }
     table |= {key: fields.get(key) for key in TEXT_KEYS}
     table |= {key: row.get(key) for key in ("owner", "replaces")}
     numbers = {key: fields[key] for key in ("epsilon", "budget", "delta")}
@@ -145,10 +147,15 @@ def _cross(domain: Mapping[str, Any]) -> dict[str, Any]:
 _DOMAINS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "boolean": lambda _domain: {"boolean": True},
     "choice": lambda domain: {"values": domain["values"], "other": domain["other"]},
+    "several": lambda domain: {
+        **{key: domain[key] for key in ("values", "other", "most")},
+        "choose": "several",
+    },
     "range": lambda domain: {"range": _bounds(domain)},
     "features": lambda domain: {
         "features": {name: _bounds(number) for name, number in domain["features"]}
     },
+    "questions": lambda domain: {"questions": dict(domain["questions"]), "tables": True},
     "open": lambda domain: {"values": "open", "discover": bool(domain["prefixes"]) or None},
     "cross": _cross,
 }

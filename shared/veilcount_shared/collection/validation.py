@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from ..definition_record import Definition
 from ..domain import check_labels
-from ..enums import Adjacency, Held, Linkage, Measure, Model, Presence, Takes
+from ..enums import Adjacency, Held, Linkage, Measure, Model, Noise, Presence, Takes
 from ..epsilon import parse_epsilon
 from ..errors import DefinitionError, EpsilonError
 from ..kinds import kind_of
@@ -145,12 +145,19 @@ def _tokens_need(collection: Definition) -> str:
     return f"{late} could answer in every {unit}: give at most {most}"
 
 
+#: the kind and the model whose noise a definition chooses: all others have one
+NOISE_CHOSEN = ("strings", Model.CENTRAL)
+
+
 def kind(collection: Definition) -> None:
     """The kind suits the trust model, and its own rules hold."""
     kind = kind_of(collection.domain, collection.measure)
     if collection.changes is not None and kind.fresh:
         fix = 'only for measure = "trend": remove it'
         raise DefinitionError("changes", collection.changes, fix)
+    if collection.noise is not None and (kind.name, collection.model) != NOISE_CHOSEN:
+        fix = 'only for values = "open" and model = "central": remove it'
+        raise DefinitionError("noise", str(collection.noise), fix)
     if collection.model in kind.unsupported_models:
         key, fix = kind.unsupported_models[collection.model]
         value = getattr(collection, key)
@@ -230,6 +237,7 @@ ENUMS: dict[str, type[StrEnum]] = {
     "presence": Presence,
     "model": Model,
     "adjacency": Adjacency,
+    "noise": Noise,
 }
 _RULES = (
     *(names, price, dates, counts, slots, tokens, kind, check_texts, takes, retention, held),
@@ -244,7 +252,7 @@ def _names(collection: Definition) -> Iterator[tuple[str, str]]:
             yield key, name
     for name, _ in collection.segments:
         yield "segments", name
-    for key in ("attributes", "features"):
+    for key in ("attributes", "features", "questions"):
         for name, _ in getattr(collection.domain, key, ()):
             yield "cross" if key == "attributes" else key, name
     if collection.cohort:

@@ -32,6 +32,7 @@ KEYS = (
         "model",
         "adjacency",
         "delta",
+        "noise",
         "twin",
         "owner",
     ),
