@@ -13,8 +13,11 @@ from pathlib import Path
 from .figures_central import central_releases, central_strings
 from .figures_compare import differences
 from .figures_cost import costs
+from .figures_groups import grouped_shares
 from .figures_means import range_means
+from .figures_several import several_values
 from .figures_strings import string_candidates
+from .figures_tables import split_cells, table_cells
 from .figures_trend import moment_variances, trend_shares
 from .measured_figures import FIGURES, Item, Measured, cells
 from .table import Cell, Row, Table
@@ -23,6 +26,7 @@ from .table import Cell, Row, Table
 ITEMS: tuple[Item, ...] = (
     *(differences, range_means, string_candidates),
     *(trend_shares, moment_variances, central_releases, central_strings, costs),
+    *(grouped_shares, table_cells, split_cells, several_values),
 )
 ROUNDS, FEW = 1_000, 100
 #: rows of `./dev bench figures --json` at the revision before the estimators changed

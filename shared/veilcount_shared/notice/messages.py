@@ -17,10 +17,17 @@ MESSAGES: Mapping[str, str] = {
     "notice_answers_listed": "Possible answers: {labels}.",
     "notice_answers_many": "Possible answers: one of {size} values of a list that comes with the"
     " app.",
+    "notice_answers_several": "Possible answers: any of {labels}, also none; a report is about one"
+    " of them, drawn by chance.",
+    "notice_answers_several_most": "Possible answers: up to {most} of {labels}, also none; of more"
+    " than {most}, so many are drawn by chance.",
     "notice_answers_number": "Possible answers: a number from {low} to {high}; one beyond is taken"
     " for the nearer end.",
     "notice_answers_features": "Possible answers: a number for each of {features}; a report is"
     " about one or two of them, drawn by chance.",
+    "notice_answers_questions": "Possible answers: one for each of {questions}; a report is about"
+    " the answers to two of them, drawn by chance.",
+    "notice_tables": "All reports together show how common answers are, and which go together.",
     "notice_answers_open": "Possible answers: any text of up to {length} characters. The server"
     " reads how common a text is only by naming it; one that few people have is not found.",
     "notice_answers_discover": "Possible answers: any text of up to {length} characters. The"
@@ -77,6 +84,8 @@ MESSAGES: Mapping[str, str] = {
     "notice_cap_token": "The app keeps count and sends no more than that; for one account, the"
     " issuer of the tokens signs no more.",
     "notice_cohort": "Asked of about one person in {of}, drawn beforehand by chance.",
+    "notice_group": "You are asked one of {of} questions, drawn beforehand by chance: {questions}."
+    " The server sees which one you answer.",
     "notice_twin": "Whoever is asked this is not asked \u201c{twin}\u201d, and the reverse, drawn"
     " beforehand by chance.",
     "notice_replaces": "It continues the question \u201c{replaces}\u201d: what that revealed counts"

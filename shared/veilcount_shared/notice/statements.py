@@ -171,6 +171,9 @@ def _frequency(collection: Collection) -> Iterator[Statement]:
     yield _state(f"cap_{_linkage(collection)}")
     if collection.cohort is not None:
         yield _state("cohort", of=Count(collection.cohort.of))
+    if collection.group is not None:
+        questions = collection.group.questions
+        yield _state("group", of=Count(len(questions)), questions=", ".join(questions))
     if collection.twin is not None:
         yield _state("twin", twin=collection.twin)
     if collection.replaces is not None:

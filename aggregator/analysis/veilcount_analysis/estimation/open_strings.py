@@ -24,7 +24,7 @@ import numpy as np
 
 from ..scipy_modules import special
 from .confidence_intervals import Alpha, Bools, Counts, Ends, Floats, quantile
-from .covered_supports import CoveredSupports, DilutedSupports
+from .covered_supports import CoveredSupports, among_covers, persons_part
 from .estimator import IntervalTarget
 from .proportions import SupportCounts
 from .response_distribution import ResponseDistribution
@@ -158,21 +158,6 @@ class PartSupports:
         """Return the range of the honest shares, where all fakes choose this part."""
         received = self.n + self.covers  # persons are as frequent in a part as in all of them
         return self.part.poisoned(min(fakes * received / self.part.n, ALL_FAKE))
-
-
-def persons_part(n: float, covers: int) -> float:
-    """Return which part of the reports are of persons, of whom there is at least one."""
-    persons = max(n, 1)
-    return persons / (persons + covers)
-
-
-def among_covers(one_part: SupportCounts, persons: float, cover_support: float) -> SupportCounts:
-    """Return the estimator of a part of the reports, of which this part are of persons."""
-    if persons == 1:
-        return one_part
-    n, counts, response = one_part.n, one_part.counts, one_part.response
-    received = response.diluted(persons, cover_support)
-    return DilutedSupports(n, counts, received, one_part.families, response)
 
 
 def part_scores(supports: Counts, sizes: Counts, response: ResponseDistribution) -> Floats:
