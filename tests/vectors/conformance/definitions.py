@@ -170,6 +170,13 @@ changes = 3
 epsilon = 1
 unit = "day"
 
+[tables]
+question = "What do you do?"
+questions = {walk = ["no", "yes"], theme = ["light", "dark"], pets = [0, 1, 2], age = [1, 2, 3]}
+tables = true
+epsilon = 1
+unit = "month"
+
 [pair]
 question = "Is it used?"
 boolean = true
@@ -184,6 +191,15 @@ model = "central"
 budget = 1
 unit = "month"
 
+[named]
+question = "Which word?"
+values = "open"
+model = "central"
+budget = 1
+delta = 1e-6
+noise = "laplace"
+unit = "month"
+
 [mixed]
 question = "Is it used?"
 boolean = true
@@ -191,6 +207,21 @@ epsilon = 4
 unit = "month"
 model = "shuffled"
 batch = {epsilon = 1, delta = 1e-6, covers = 110}
+
+[drawn]
+question = "Is it drawn?"
+boolean = true
+epsilon = 1
+unit = "week"
+
+[other]
+question = "Which other?"
+values = [1, 2]
+epsilon = 1
+unit = "week"
+
+[group.habits]
+questions = ["other", "drawn"]
 """
 
 

@@ -13,6 +13,7 @@ from veilcount_shared.domain import (
     Cross,
     Features,
     OpenStrings,
+    Questions,
     Several,
     check_label,
     normalized,
@@ -102,6 +103,8 @@ def _digit_sizes(collection: Collection) -> list[int]:
         return [part.size for part in domain.parts]
     if isinstance(domain, Features):
         return [GRID + 1] * len(domain.features)
+    if isinstance(domain, Questions):
+        return [choice.size for _, choice in domain.questions]
     if isinstance(domain, Several):
         return [1 << domain.size]
     return [collection.inputs if collection.trust.reveals else domain.size]
