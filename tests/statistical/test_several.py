@@ -14,7 +14,8 @@ import pytest
 from numpy.random import default_rng
 
 from veilcount_analysis.estimation.results import NoReports, ShareEstimates
-from veilcount_analysis.mechanisms import estimate_shares, handler_of, tally
+from veilcount_analysis.mechanisms import estimate_shares, handler_of, share_handler, tally
+from veilcount_analysis.mechanisms.set_selection import SetSelectionHandler
 from veilcount_analysis.simulation.population import GeneratorRandomSource
 from veilcount_analysis.simulation.ticks import masks_of, tick_counters
 from veilcount_shared import Collection
@@ -115,7 +116,8 @@ def drawn(
 
 def far(collection: Collection) -> float:
     """4.5 deviations of the mean error of a share: of the worst there is, of nobody or all."""
-    p, q = (float(chance) for chance in (collection.mechanism.P, collection.mechanism.Q))
+    response = share_handler(collection).response
+    p, q = response.P, response.Q
     worst = max(p * (1 - p), q * (1 - q)) / (p - q) ** 2
     return 4.5 * float(np.sqrt(worst / N / RUNS))
 
@@ -226,7 +228,7 @@ def test_hidden_presence_has_the_share_of_the_absent_and_of_those_who_answered()
 def test_pairs_of_values_are_supported_as_the_counters_are_taken_to_be() -> None:
     """The two probabilities of a pair, by enumeration of every message."""
     mechanism = SetSelection.for_epsilon(Fraction(1), 5, 2, 2)
-    with_own, without = handler_of(mechanism).pair_supports
+    with_own, without = SetSelectionHandler(mechanism).pair_supports
     rows = {x: exact_distribution(mechanism, x) for x in (0b00001, 0b00011, 0b00000)}
 
     def both(x: int) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from veilcount_analysis.errors import QueryError
+from veilcount_analysis.kinds.comparison import LISTED_VALUES, Comparison
 from veilcount_analysis.kinds.registry import kind_of
 from veilcount_client.testing import SeededRandomSource
 
@@ -110,6 +111,10 @@ def test_what_has_no_meaning_is_refused(deployed: Deployment, option: str) -> No
 
 
 def test_several_values_are_not_compared_with_one(deployed: Deployment) -> None:
-    few, many = (kind_of(deployed.series(name).collection) for name in ("few", "many"))
+    listed = Comparison(LISTED_VALUES, lambda *_: None, lambda *_: None)  # type: ignore[arg-type,return-value] # its subject alone
+    few, many = (kind_of(deployed.series(name).collection).comparison for name in ("few", "many"))
 
-    assert few.comparison.problem(many.comparison) == ""  # type: ignore[union-attr] # is one
+    assert isinstance(few, Comparison)
+    assert isinstance(many, Comparison)
+    assert few.problem(many) == ""
+    assert few.problem(listed) == "one side is of several values of a list, the other is not"
