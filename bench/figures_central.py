@@ -1,19 +1,20 @@
-"""Central figures where n is secret: mean, variance and median."""
+"""Central figures where n is secret: mean, variance, median, and strings that few have."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import date
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcount_analysis.releases import NoiseKind, draw_release, price_query
+from veilcount_analysis.releases import NoiseKind, draw_release, part_noise, price_query
 from veilcount_analysis.releases.noise import noise_distribution
 from veilcount_shared import Collection
-from veilcount_shared.collection import Adjacency, Model
-from veilcount_shared.domain import Number
+from veilcount_shared.collection import Adjacency, Model, Noise
+from veilcount_shared.domain import Number, OpenStrings
 from veilcount_shared.periods import Unit
 
 from .measured_figures import Measured, intervals
@@ -36,13 +37,34 @@ AGES = Collection(
     budget=Fraction(4),
     adjacency=Adjacency.ADD_REMOVE,
 )
+#: what a release costs, and how many people have a string: from which on it was found half of the
+#: time, by two hashed halves, by one hash, and in epsilon and delta
+STRINGS: tuple[tuple[str, str, tuple[int, ...]], ...] = (
+    ("rho", "0.02", (15, 27, 61)),
+    ("epsilon", "1", (15, 27, 61)),
+    *(("epsilon", "0.1", (110,)), ("epsilon", "0.5", (26,)), ("epsilon", "2", (8,))),
+)
 
 
-def laplace(generator: np.random.Generator) -> Callable[[Sequence[int], float], list[int]]:
+def words(cost: str, amount: str) -> Collection:
+    """Return open strings with a budget of (1, 1e-6) in rho, or of this epsilon and 1e-6."""
+    return replace(
+        AGES,
+        name="word",
+        domain=OpenStrings("bench"),
+        budget=Fraction(1 if cost == "rho" else amount),
+        delta=Fraction(1, 10**6),
+        noise=None if cost == "rho" else Noise.LAPLACE,
+    )
+
+
+def seeded(
+    generator: np.random.Generator, kind: NoiseKind
+) -> Callable[[Sequence[int], float], list[int]]:
     """Return what adds seeded noise, in place of the exact sampler."""
 
     def noise(true: Sequence[int], scale: float) -> list[int]:
-        drawn = noise_distribution(NoiseKind.LAPLACE, scale).draw(len(true), generator)
+        drawn = noise_distribution(kind, scale).draw(len(true), generator)
         return [one + two for one, two in zip(true, drawn, strict=True)]
 
     return noise
@@ -55,7 +77,7 @@ def central_releases(rounds: int) -> Iterator[Measured]:
             generator = np.random.default_rng(n)
             ages = np.clip(np.rint(generator.gamma(4, 10, n)), 0, 99).astype(np.int64)
             counters = np.bincount(ages, minlength=100)
-            noise = laplace(generator)
+            noise = seeded(generator, NoiseKind.LAPLACE)
             priced = price_query({"query": query, "epsilon": epsilon}, AGES)
             found = [draw_release(priced, counters, noise=noise) for _ in range(rounds)]
             points, low, high = (
@@ -63,3 +85,14 @@ def central_releases(rounds: int) -> Iterator[Measured]:
                 for name in ("values", "low", "high")
             )
             yield intervals(f"central {query}, n secret", n, points, (low, high), truth(ages))
+
+
+def central_strings(rounds: int) -> Iterator[Measured]:
+    """Release strings that so many people have each, seeded, and count those that are found."""
+    for cost, amount, sizes in STRINGS:
+        priced = price_query({"query": "strings", cost: amount}, words(cost, amount))
+        for n in sizes:
+            noise = seeded(np.random.default_rng(n), part_noise(priced)[0].distribution)
+            counters = np.array([range(rounds), [n] * rounds])
+            found = len(draw_release(priced, counters, noise=noise).labels) / rounds
+            yield Measured(f"central string, {cost} {amount}", n, found=found)

@@ -83,6 +83,12 @@ class Adjacency(StrEnum):
     SUBSTITUTE = "substitute"
 
 
+class Noise(StrEnum):
+    """The noise of a curator whose budget has a delta, where it is not Gaussian."""
+
+    LAPLACE = "laplace"
+
+
 @dataclass(frozen=True, slots=True)
 class Cohort:
     """A share of the population: cohort `number` of the `of` cohorts of one draw."""

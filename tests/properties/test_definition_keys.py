@@ -17,12 +17,13 @@ from veilcount_shared.collection import (
     Linkage,
     Measure,
     Model,
+    Noise,
     Presence,
     Takes,
     describe_held,
     parse_collections,
 )
-from veilcount_shared.domain import Boolean, Choice, Cross, Number
+from veilcount_shared.domain import Boolean, Choice, Cross, Number, OpenStrings
 from veilcount_shared.errors import DefinitionError
 from veilcount_shared.periods import Unit
 from veilcount_shared.population_margins import PopulationMargins
@@ -84,6 +85,16 @@ unit = "event"
 per_day = 3
 from = 2026-12-01
 until = 2026-12-08
+[named]
+question = "Which one?"
+values = "open"
+model = "central"
+budget = 1
+delta = 0.000001
+noise = "laplace"
+unit = "user"
+from = 2026-12-01
+until = 2026-12-08
 [words]
 question = "Which word?"
 values_file = "words.txt"
@@ -143,6 +154,18 @@ def test_every_key_is_read_into_its_field() -> None:
         measure=Measure.DISTRIBUTION,
         per_day=3,
     )
+    named = Collection(
+        **week,
+        name="named",
+        question="Which one?",
+        domain=OpenStrings("acme.editor-2/named/2026-12-01"),
+        unit=Unit.USER,
+        model=Model.CENTRAL,
+        budget=Fraction(1),
+        delta=Fraction(1, 10**6),
+        noise=Noise.LAPLACE,
+        adjacency=Adjacency.ADD_REMOVE,
+    )
     words = Collection(
         **week,
         name="words",
@@ -155,7 +178,7 @@ def test_every_key_is_read_into_its_field() -> None:
 
     collections = parse_collections(EVERY_KEY, {"words.txt": ["yes", "no"]}.__getitem__)
 
-    assert list(collections.values()) == [local, central, minutes, words]
+    assert list(collections.values()) == [local, central, minutes, named, words]
 
 
 @pytest.mark.parametrize(
@@ -201,7 +224,8 @@ def test_labels_and_texts_may_hold_any_visible_character(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "key", ["unit", "measure", "takes", "held", "linkage", "presence", "model", "adjacency"]
+    "key",
+    ["unit", "measure", "takes", "held", "linkage", "presence", "model", "adjacency", "noise"],
 )
 def test_a_definition_made_in_python_needs_enum_members(key: str) -> None:
     with pytest.raises(DefinitionError, match=rf'{key} = "central": give one of \w+\.\w+'):

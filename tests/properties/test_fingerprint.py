@@ -22,6 +22,10 @@ RUNNING = FULL.replace('takes = "first"', 'takes = "last"\nheld = "process"')
 FEATURES = (
     definition_file('features = {age = [0, 100], hours = [0, 60]}\nmeasure = "moments"') + "\n"
 )
+QUESTIONS = definition_file('questions = {a = ["x", "y"], b = [1, 2]}\ntables = true') + "\n"
+NAMED = (
+    definition_file('values = "open"\nmodel = "central"\ndelta = 1e-6\nnoise = "laplace"') + "\n"
+)
 TREND = definition_file('boolean = true\nmeasure = "trend"\nchanges = 1') + "\n"
 SHUFFLED = (
     definition_file(
@@ -33,6 +37,7 @@ SHUFFLED = (
 TOKENS = FULL.replace('"collection"', '"token"') + f'tokens = "{"a" * 64}"\n'
 RAKED = FULL + 'margins = {arm = [40, 60], source = "Microcensus", as_of = 2026-01-01}\n'
 LABELLED = definition_file('values = ["a", "b"]\nlabels = {de = ["eins", "zwei"]}') + "\n"
+ONE_BIT = definition_file('values = ["a", "b", "c", "d"]\nchoose = "several"') + "\n"
 OPEN = definition_file('values = "open"\ndiscover = false') + "\n"
 
 
@@ -68,16 +73,21 @@ CHANGES = [
     (EVENTS, "range", "[0, 241]"),
     (EVENTS, "measure", '"distribution"'),
     (EVENTS, "per_day", "3"),
+    (ONE_BIT, "choose", None),
+    (ONE_BIT + "most = 2\n", "most", "3"),
+    (ONE_BIT + "most = 2\n", "most", None),
     (OPEN, "discover", "true"),
     (TREND, "changes", "3"),
     (definition_file('boolean = true\ntakes = "first"'), "takes", '"returning"'),
     (FEATURES, "features", "{age = [0, 100], hours = [0, 61]}"),
+    (QUESTIONS, "questions", '{a = ["x", "y"], b = [2, 1]}'),
     (CENTRAL, "budget", "2"),
     (CENTRAL, "adjacency", '"substitute"'),
     (CENTRAL, "boolean", None),
     (CENTRAL, "model", None),
     (CENTRAL + "delta = 0.000001\n", "delta", "0.00001"),
     (CENTRAL + "delta = 0.000001\n", "delta", None),
+    (NAMED, "noise", None),
     (BATCHED, "batch", "{least = 51}"),
     (BATCHED, "batch", None),
     *(
@@ -148,8 +158,11 @@ def test_a_change_of_words_only_is_the_same_series(text: str, key: str, value: s
 
 
 def test_the_tests_above_change_every_key_there_is() -> None:
-    """So a new key cannot be forgotten here: values_file and twin have tests of their own."""
-    tested = {key for _, key, _ in [*CHANGES, *SAME]} | {"values_file", "twin"}
+    """So a new key cannot be forgotten here: values_file and twin have tests of their own.
+
+    Of `tables` there is one value.
+    """
+    tested = {key for _, key, _ in [*CHANGES, *SAME]} | {"values_file", "twin", "tables"}
     assert {*_KEYS, "app"} == tested
 
 

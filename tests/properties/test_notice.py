@@ -17,12 +17,14 @@ from veilcount_shared.collection import (
     Held,
     Linkage,
     Measure,
+    Noise,
     Presence,
     Takes,
 )
-from veilcount_shared.domain import Choice
+from veilcount_shared.domain import Choice, OpenStrings
 from veilcount_shared.notice import MESSAGES, Count, Texts, notice, statements
 from veilcount_shared.periods import Unit
+from veilcount_shared.question_group import QuestionGroup
 from veilcount_shared.translations import Translation
 
 from ..notice_definitions import COLLECTIONS
@@ -35,6 +37,7 @@ assert SHUFFLED.batch is not None
 BIG = Choice(tuple(range(13)))
 ALONE = replace(LOCAL, linkage=Linkage.NONE, late=0)
 NO_ANSWERS = replace(LOCAL, answers=None)
+STRINGS = replace(CURATED, domain=OpenStrings("salt"), delta=Fraction(1, 10**6))
 #: of each key of a definition, two definitions that differ in it alone
 DIFFERENT: dict[str, tuple[Collection, Collection]] = {
     "app": (LOCAL, replace(LOCAL, app="other")),
@@ -57,11 +60,13 @@ DIFFERENT: dict[str, tuple[Collection, Collection]] = {
     "presence": (LOCAL, replace(LOCAL, presence=Presence.HIDDEN)),
     "segments": (LOCAL, replace(LOCAL, segments=(("arm", ("A", "B")),))),
     "cohort": (LOCAL, replace(LOCAL, cohort=Cohort("spring", 3, 0))),
+    "group": (LOCAL, replace(LOCAL, group=QuestionGroup("habits", (LOCAL.name, "b"), "ab" * 32))),
     "model": (LOCAL, CURATED),
     "batch": (ALONE, replace(ALONE, batch=BatchRules(least=9, grace=3))),
     "twin": (LOCAL, replace(LOCAL, twin="other")),
     "budget": (CURATED, replace(CURATED, budget=Fraction(2))),
     "delta": (CURATED, replace(CURATED, delta=Fraction(1, 10**6))),
+    "noise": (STRINGS, replace(STRINGS, noise=Noise.LAPLACE)),
     "adjacency": (CURATED, replace(CURATED, adjacency=Adjacency.SUBSTITUTE)),
     "owner": (LOCAL, replace(LOCAL, owner=None)),
     "purpose": (LOCAL, replace(LOCAL, purpose=None)),
@@ -96,7 +101,10 @@ def test_every_key_of_a_definition_is_in_the_notice() -> None:
     ("part", "keys"),
     [
         ("_question", {"domain", "measure", "purpose", "translations"}),
-        ("_frequency", {"start", "until", "changes", "takes", "cohort", "twin", "replaces"}),
+        (
+            "_frequency",
+            {"start", "until", "changes", "takes", "cohort", "group", "twin", "replaces"},
+        ),
         ("_public", {"tokens", "presence", "segments"}),
         ("_kept", {"late"}),
         ("_owner", {"app", "name", "owner"}),

@@ -91,6 +91,8 @@ QUOTED_LINES: dict[str, list[str]] = {
         f"{CURATED}\ndelta = {each}" for each in ("0", "0.01", "0.0000000000001")
     ],
     "a local collection states epsilon instead": ["budget = 1"],
+    'only for values = "open" and': ['noise = "laplace"', f'{CURATED}\nnoise = "laplace"'],
+    'give one of "laplace"': [f'{CURATED}\nnoise = "gaussian"'],
     "only for model": ['adjacency = "substitute"'],
     "write cohort = {draw": [
         *("cohort = 1", 'cohort = {draw = "d", of = 3}'),

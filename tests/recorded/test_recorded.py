@@ -17,6 +17,8 @@ from veilcount_shared.wire import decode_binary
 
 from ..aggregator.web.api.deployment_fixtures import Deployment, open_worker
 from ..redis_server import RedisServer
+from ..vectors.frozen import changed_rows, frozen
+from ..vectors.vector_files import FOLDER as VECTORS
 from .world import (
     BEFORE,
     DEFINITIONS,
@@ -134,3 +136,15 @@ def test_a_device_that_is_read_otherwise_is_noticed(tmp_path: Path, statement: s
     state = altered(tmp_path, "device.db.gz", statement)
 
     assert sent_from(tmp_path / "a", state) != read("device.json")
+
+
+# -- vectors ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", frozen())
+def test_no_vector_of_protocol_1_is_changed(name: str) -> None:
+    rows, text = frozen()[name], (VECTORS / name).read_text(encoding="utf-8")
+    half = len(text) // 2
+
+    assert changed_rows(rows, text) == 0
+    assert changed_rows(rows, f"{text[:half]}?{text[half + 1 :]}") == 1

@@ -175,9 +175,12 @@ def counted(store: Store, series: Series) -> dict[str, Any]:
     """Return what a store has counted of a series."""
     cells = store.report_counts(series)
     counters = store.counters(series, sorted(cells))
+    if not series.counts_hashes:  # which are with their counts already
+        places = np.flatnonzero(counters)
+        counters = np.stack([places, counters[places]])
     return {
         "reports": [[*cell, number] for cell, number in sorted(cells.items())],
-        "counters": [[int(at), int(counters[at])] for at in np.flatnonzero(counters)],
+        "counters": counters.T.tolist(),
         "rows": [[at, number] for at, number in sorted(store.new_pseudonyms(series).items())],
     }
 

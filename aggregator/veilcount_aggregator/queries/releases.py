@@ -57,6 +57,9 @@ class NoiseView(Struct):
     deviation: float
     half_width: Annotated[Count, Meta(description="noise is within it, at the level")]
     threshold: Annotated[Count | None, Meta(description="the least count that is released")]
+    delta: Annotated[
+        float | None, Meta(description="with which one person's strings pass the threshold")
+    ]
 
 
 class ReleasedFigure(Struct):

@@ -22,6 +22,7 @@ from veilcount_analysis.releases import (
     price_query,
 )
 from veilcount_analysis.releases.opendp_noise import load_opendp
+from veilcount_analysis.releases.query import query_counters
 from veilcount_analysis.series.series import Series
 from veilcount_serving.structured_logging import code_location
 
@@ -103,8 +104,9 @@ def _noised(store: TallyReader, series: Series, question: PricedQuery) -> Releas
     for cell in store.report_counts(series):
         if cell.period in cells:
             cells[cell.period].append(cell)
-    if question.query.by_period:
-        counters = np.stack([store.counters(series, cell) for cell in cells.values()])
-    else:
-        counters = store.counters(series, list(chain.from_iterable(cells.values())))
-    return draw_release(question, counters).to_json()
+    groups = cells.values() if question.query.by_period else [chain.from_iterable(cells.values())]
+    counters = [
+        query_counters(question.query, store.counters(series, list(group))) for group in groups
+    ]
+    rows = np.stack(counters) if question.query.by_period else counters[0]
+    return draw_release(question, rows).to_json()

@@ -7,11 +7,16 @@ which holds counters in memory; its allocator and its table of keys are in them,
 A tally of up to `PAGE` counters is one string of 8 bytes a counter. A larger one has pages, made
 when they are first touched: a packed hash of the counters that are not zero, and a string once more
 than `SPARSE` of them are. Every shard has a tally of its own for each cell.
+
+A tally of hashes has pages too, but a report that brings a hash brings its counter: as many as
+rows, which the limit of new pseudonyms bounds. The worst case below is that of its pages alone.
 """
 
 from __future__ import annotations
 
+from veilcount_analysis.series.hash_counts import DENSE_LIMIT
 from veilcount_shared import Collection
+from veilcount_shared.domain import HASH_BITS
 
 #: counters of a page: with Redis's header still within an allocation of 16 KiB
 PAGE = 2040
@@ -24,6 +29,11 @@ PAGE_BYTES = 224  # a page's key
 ENTRY_BYTES = 8  # a counter of a sparse page: its place and a count below 32,768
 PAGES_A_BYTE = 4  # of the index: two bits each
 
+#: pages of a tally of hashes: up to a million hashes, all are packed
+HASH_PAGES = 1 << 13
+HASH_PAGE = (1 << HASH_BITS) // HASH_PAGES
+HASH_BYTES = 90  # a counter of a hash, where its page is no packed hash any more
+
 
 def pages(counters: int) -> int:
     """Return how many pages a tally has at most; 0: it is one string."""
@@ -32,6 +42,8 @@ def pages(counters: int) -> int:
 
 def tally_bytes(counters: int) -> int:
     """Return what a tally takes in which every counter is touched."""
+    if counters > DENSE_LIMIT:
+        return touched_bytes(counters, 0) + HASH_PAGES * PAGE_BYTES
     if counters <= PAGE:
         return TALLY_BYTES + COUNTER_BYTES * counters
     return _index_bytes(counters) + pages(counters) * (PAGE_BYTES + COUNTER_BYTES * PAGE)
@@ -43,6 +55,10 @@ def touched_bytes(counters: int, touches: int) -> int:
     A counter costs most where it is alone in its page: a page of 129 is a string of 16 KiB, which
     is less for each of them.
     """
+    if counters > DENSE_LIMIT:
+        pages_touched = min(touches, HASH_PAGES)
+        index = TALLY_BYTES + HASH_PAGES // 8
+        return index + pages_touched * PAGE_BYTES + touches * HASH_BYTES
     if counters <= PAGE:
         return tally_bytes(counters)
     alone = _index_bytes(counters) + touches * (PAGE_BYTES + ENTRY_BYTES)

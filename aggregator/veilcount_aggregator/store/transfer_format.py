@@ -8,6 +8,7 @@
 | service_counter | what/fingerprint/period/word | how many                                   |
 | spent_rows      | fingerprint/epoch            | how many rows have spent 1, 2, .. slots    |
 | tally           | fingerprint/period/segment   | n, then the counters                       |
+| hashes          | fingerprint/period/segment   | n, the hashes ascending, then their counts |
 | rows            | fingerprint/epoch/width/byte | each row's 12 bytes and bitmap, ascending  |
 | batch           | fingerprint/key of the batch | its entry                                  |
 | tokens          | fingerprint/period/byte      | each spent row's 12 bytes, ascending       |
@@ -28,12 +29,14 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from veilcount_analysis.series.hash_counts import merge_hash_counts
+
 from .interface import Cell, Record, TransferPiece
 from .series_reports import ROW_BYTES, Counters
 
 KINDS = (
     *("record", "dropped", "new_rows", "service_counter", "spent_rows", "tally", "rows"),
-    *("batch", "tokens"),
+    *("hashes", "batch", "tokens"),
 )
 
 
@@ -67,8 +70,18 @@ def histogram_piece(numbers: Counters, fingerprint: str, epoch: int) -> Transfer
 
 def tally_piece(reports: int, counters: Counters, fingerprint: str, cell: Cell) -> TransferPiece:
     """Return the piece of a tally."""
+    if counters.ndim > 1:
+        hash_numbers = np.append(reports, counters)
+        return numbers_piece("hashes", hash_numbers, fingerprint, *cell)
     numbers = trim_zeros(np.concatenate([[reports], counters]))
     return numbers_piece("tally", numbers, fingerprint, *cell)
+
+
+def parse_tally(piece: TransferPiece) -> tuple[int, Counters]:
+    """Return the number of reports and the counters of such a piece."""
+    numbers = decode_numbers(piece.body)
+    counters = numbers[1:]
+    return int(numbers[0]), counters.reshape(2, -1) if piece.kind == "hashes" else counters
 
 
 def batch_piece(fingerprint: str, key: str, entry: bytes) -> TransferPiece:
@@ -123,7 +136,9 @@ def pad_zeros(numbers: Counters, size: int) -> Counters:
 
 
 def add_padded(first: Counters, second: Counters) -> Counters:
-    """Return the sum of two, as long as the longer one."""
+    """Return the sum of two, as long as the longer one; of hashes, each once."""
+    if second.ndim > 1:
+        return merge_hash_counts([first.reshape(2, -1), second])
     total = pad_zeros(first, len(second))
     total[: len(second)] += second
     return total

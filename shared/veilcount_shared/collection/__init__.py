@@ -6,6 +6,7 @@ from ..enums import Held as Held
 from ..enums import Linkage as Linkage
 from ..enums import Measure as Measure
 from ..enums import Model as Model
+from ..enums import Noise as Noise
 from ..enums import Presence as Presence
 from ..enums import Takes as Takes
 from .definition import Collection as Collection

@@ -30,6 +30,7 @@ def canonical_fields(definition: Definition, mechanism: Mechanism) -> dict[str, 
     kind = kind_of(definition.domain, definition.measure)
     own = {
         "changes": definition.changes,
+        "noise": definition.noise,
         "labels": by_language(definition.translations, "labels"),
     }
     return _common_fields(definition, mechanism) | {key: own[key] for key in kind.canonical_keys}
@@ -66,6 +67,7 @@ def _common_fields(definition: Definition, mechanism: Mechanism) -> dict[str, An
         "cohort": asdict(cohort) if cohort else None,
         "twin": definition.twin,
         "batch": definition.batch and _batch(definition.batch),
+        "group": asdict(definition.group) if definition.group else None,
     }
 
 

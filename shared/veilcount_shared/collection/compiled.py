@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 from fractions import Fraction
 from typing import Any
@@ -19,6 +19,7 @@ from ..periods import Unit, count_periods
 from ..translations import TEXT_KEYS, by_language
 from . import canonical
 from .definition import Collection
+from .groups import TABLE
 from .toml import parse_tables
 
 COMPILED = 1  # the format of the file
@@ -60,6 +61,7 @@ def parse_compiled(text: str, file: str = "") -> dict[str, Collection]:
         rows = _rows(json.loads(text))
         fields = {row["name"]: json.loads(row["canonical"]) for row in rows}
         tables = {row["name"]: _table(row, fields[row["name"]]) for row in rows}
+        tables |= _groups(fields.values())
         apps = {entry["app"] for entry in fields.values()}
         collections = parse_tables(apps.pop() if len(apps) == 1 else None, tables, _no_file)
         for row in rows:
@@ -94,7 +96,9 @@ def _check_agreement(row: Mapping[str, Any], collection: Collection) -> None:
 def _table(row: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the table of TOML that has a canonical form."""
     same = ("model", "adjacency", "measure", "unit", "per_day", "takes", "linkage", "presence")
-    table = {key: fields.get(key) for key in (*same, "late", "tokens", "cohort", "changes")}
+    table = {
+        key: fields.get(key) for key in (*same, "noise", "late", "tokens", "cohort", "changes")
+    }
     table |= {key: fields.get(key) for key in TEXT_KEYS}
     table |= {key: row.get(key) for key in ("owner", "replaces")}
     numbers = {key: fields[key] for key in ("epsilon", "budget", "delta")}
@@ -112,6 +116,12 @@ def _table(row: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
     table["twin"] = fields["twin"] if fields["model"] != "central" else None
     table |= _DOMAINS[fields["domain"]["type"]](fields["domain"])
     return {key: value for key, value in table.items() if value not in (None, {}, [])}
+
+
+def _groups(forms: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the table of the groups; the members' digest is derived again, so all are there."""
+    groups = [form["group"] for form in forms if form["group"]]
+    return {TABLE: {group["name"]: {"questions": group["questions"]} for group in groups}}
 
 
 def _batch(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -137,10 +147,15 @@ def _cross(domain: Mapping[str, Any]) -> dict[str, Any]:
 _DOMAINS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "boolean": lambda _domain: {"boolean": True},
     "choice": lambda domain: {"values": domain["values"], "other": domain["other"]},
+    "several": lambda domain: {
+        **{key: domain[key] for key in ("values", "other", "most")},
+        "choose": "several",
+    },
     "range": lambda domain: {"range": _bounds(domain)},
     "features": lambda domain: {
         "features": {name: _bounds(number) for name, number in domain["features"]}
     },
+    "questions": lambda domain: {"questions": dict(domain["questions"]), "tables": True},
     "open": lambda domain: {"values": "open", "discover": bool(domain["prefixes"]) or None},
     "cross": _cross,
 }

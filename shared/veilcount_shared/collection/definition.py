@@ -165,7 +165,7 @@ class Collection(Definition):
         if not self.trust.reveals:
             raise TrustModelError(self.name, "the model is local: use randomize()")
         point = self.domain.input(value, randomness)
-        return Identity(self.inputs).reveal(self.true_cells.cell(point, randomness))
+        return Identity(self.inputs).reveal(self.true_cells.cell(point))
 
     def message(self, value: object, randomness: RandomSource) -> int:
         """Return the message of a value, randomized unless the model reveals it."""

@@ -13,6 +13,7 @@ from .labels import MAX_LABEL, Label, normalized
 
 BUCKET_BITS = 20  # of the hash of an open string in one half of the devices
 HALVES = 2
+HASH_BITS = HALVES * BUCKET_BITS  # of both together, which a curator counts by
 #: characters of a string's beginning that each part of the devices hashes, to find strings by, and
 #: the bits of these hashes
 PREFIXES, PREFIX_BITS = (3, 5, 7, 9, 10), 18
@@ -62,12 +63,6 @@ class OpenStrings(SingleValue):
             bucket = self._first_bits(self.digest(text, length), self.bucket_bits)
             place = place << self.bucket_bits | bucket
         return place
-
-    def draw_bucket(self, place: int, randomness: RandomSource) -> int:
-        """Return a string's bucket in one part, drawn: the part in the high bits."""
-        part = randomness.below(self.parts)
-        bucket = place >> (self.parts - 1 - part) * self.bucket_bits & (1 << self.bucket_bits) - 1
-        return part << self.bucket_bits | bucket
 
     def digest(self, text: str, length: int = 0) -> bytes:
         """Return the hash of a normalized string, or of its beginning of some length."""

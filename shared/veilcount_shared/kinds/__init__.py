@@ -8,7 +8,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..domain import Boolean, Choice, Cross, Domain, Features, Number, OpenStrings
+from ..domain import (
+    Boolean,
+    Choice,
+    Cross,
+    Domain,
+    Features,
+    Number,
+    OpenStrings,
+    Questions,
+    Several,
+)
 from ..enums import Measure
 from ..errors import DefinitionError
 from .kind import DeviceKind as DeviceKind
@@ -16,7 +26,9 @@ from .kind import Price as Price
 from .kind import ReadValues as ReadValues
 from .kind import TableContext as TableContext
 from .numbers import DistributionKind, FeatureKind, MeanKind, NumberKind, RangesKind
+from .several import SeveralKind
 from .strings import OPEN, StringKind
+from .tables import TableKind
 from .toml_values import Table
 from .trend import TrendKind
 from .true_cells import CellLabel as CellLabel
@@ -27,6 +39,7 @@ KINDS: dict[tuple[type[Domain], Measure | None], DeviceKind[Any]] = {
     (Choice, None): ValueKind(),
     (Boolean, None): BooleanKind(),
     (Cross, None): ValueKind(),
+    (Several, None): SeveralKind(),
     (Number, None): NumberKind(),
     (Number, Measure.MEAN): MeanKind(),
     (Number, Measure.DISTRIBUTION): DistributionKind(),
@@ -34,6 +47,7 @@ KINDS: dict[tuple[type[Domain], Measure | None], DeviceKind[Any]] = {
     (Features, Measure.MOMENTS): FeatureKind(),
     (Boolean, Measure.TREND): TrendKind(),
     (OpenStrings, None): StringKind(),
+    (Questions, None): TableKind(),
 }
 
 

@@ -23,6 +23,7 @@ class StringKind(DeviceKind[OpenStrings]):
     name = "strings"
     declared_by = ("values",)
     keys: ClassVar[Mapping[str, str]] = {"discover": 'only for values = "open": remove it'}
+    canonical_keys: ClassVar[tuple[str, ...]] = ("noise",)
     absent_fix = "open strings have no cell for absent: list the values"
     foreign = "open strings are not listed: remove it"
 
@@ -44,7 +45,7 @@ class StringKind(DeviceKind[OpenStrings]):
             raise DefinitionError("delta", None, fix)
 
     def true_cells(self, domain: OpenStrings) -> Hashed:
-        """Return a counter for each bucket."""
+        """Return a counter for each hash, of both halves together."""
         return Hashed(domain)
 
     def randomizer(self, price: Price[OpenStrings]) -> HashedStrings:

@@ -10,7 +10,6 @@ from typing import ClassVar
 
 from ..domain import GRID_BITS, Boolean, Choice, Cross, Label, Number, OpenStrings
 from ..errors import format_value
-from ..randomness import RandomSource
 
 CellLabel = Label | bool | tuple[Label, ...]
 Listed = Boolean | Choice | Cross
@@ -20,6 +19,7 @@ class TrueCells(ABC):
     """Counters of true values. A central query asks them alone, never the domain."""
 
     is_boolean: ClassVar[bool] = False  # no and yes: a sum of them is a count of yes
+    is_hashed: ClassVar[bool] = False  # values are hashed: only those that occur have a counter
 
     @property
     @abstractmethod
@@ -27,7 +27,7 @@ class TrueCells(ABC):
         """The number of counters."""
 
     @abstractmethod
-    def cell(self, point: int, randomness: RandomSource) -> int:
+    def cell(self, point: int) -> int:
         """Return the counter of a domain's input."""
 
     @property
@@ -44,11 +44,6 @@ class TrueCells(ABC):
     def interval(self) -> range | None:
         """The values, if they are all integers between two ends."""
         return None
-
-    @property
-    def hash_parts(self) -> int:
-        """The parts of the devices, each with as many buckets; 0: values are not hashed."""
-        return 0
 
     def find(self, label: object) -> int | None:  # noqa: ARG002 - of other cells
         """Return the counter of a label, of the type written; None: it is no value."""
@@ -71,7 +66,7 @@ class Labelled(TrueCells):
         """The number of values."""
         return self.domain.size
 
-    def cell(self, point: int, randomness: RandomSource) -> int:  # noqa: ARG002 - nothing is drawn
+    def cell(self, point: int) -> int:
         """Return the value's own."""
         return point
 
@@ -124,7 +119,7 @@ class Grid(TrueCells):
         """The number of integers."""
         return len(self.interval)
 
-    def cell(self, point: int, randomness: RandomSource) -> int:  # noqa: ARG002 - nothing is drawn
+    def cell(self, point: int) -> int:
         """Return the nearest integer to a grid point."""
         return (point * (self.size - 1) + (1 << GRID_BITS - 1)) >> GRID_BITS
 
@@ -152,23 +147,20 @@ class Grid(TrueCells):
 
 @dataclass(frozen=True, slots=True)
 class Hashed(TrueCells):
-    """A counter for each bucket of each part of the devices."""
+    """A counter for each hash of a string. Two of d strings share one with chance d^2 / 2^41."""
+
+    is_hashed: ClassVar[bool] = True
 
     domain: OpenStrings
 
     @property
     def size(self) -> int:
-        """The number of buckets."""
-        return self.hash_parts << self.domain.bucket_bits
+        """The number of hashes."""
+        return self.domain.size
 
-    @property
-    def hash_parts(self) -> int:
-        """The halves, or a part for each length of a beginning."""
-        return self.domain.parts
-
-    def cell(self, point: int, randomness: RandomSource) -> int:
-        """Return the bucket in one part, which is drawn."""
-        return self.domain.draw_bucket(point, randomness)
+    def cell(self, point: int) -> int:
+        """Return the hash."""
+        return point
 
 
 def _spelling(label: object) -> str:

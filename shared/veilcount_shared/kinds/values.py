@@ -4,31 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from ..domain import Boolean, Choice, Cross
+from ..domain import Boolean, Choice, Cross, Several
 from ..enums import Takes
 from ..errors import DefinitionError
 from ..mechanisms import Randomizer, select_mechanism
 from .kind import DeviceKind, Price, TableContext, share_margin
-from .toml_values import Table, read_labels, read_named, read_text
+from .toml_values import Table, read_labels, read_named, read_text, read_whole
 from .true_cells import Labelled, Listed, TrueCells, YesOrNo
 
 _MEANINGLESS = "has no meaning for a {key}: remove it"
 
 
-class ValueKind(DeviceKind[Listed]):
-    """One answer out of a list, by subset selection or a projective geometry."""
+_UNCHOSEN = 'only with choose = "several": remove it'
 
-    name = "values"
+
+class ListKind:
+    """What all kinds of a list have in common: how it is declared."""
+
     canonical_keys: ClassVar[tuple[str, ...]] = ("labels",)
     raked: ClassVar[bool] = True
     declared_by: ClassVar[tuple[str, ...]] = ("values", "values_file")
-    keys: ClassVar[Mapping[str, str]] = {"other": _MEANINGLESS, "cross": _MEANINGLESS}
+    keys: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("other", "cross", "choose"), _MEANINGLESS),
+        "most": _UNCHOSEN,
+    }
 
-    def parse(self, table: Table, context: TableContext) -> Listed:
-        """Return the list, crossed with private attributes if there are any."""
+    def parse(self, table: Table, context: TableContext) -> Any:
+        """Return the list: of one value, crossed with private attributes or not, or of several."""
         answer = self._parse_answer(table, context)
+        if "choose" in table and isinstance(answer, Choice):
+            return _several(answer, table)
+        if "most" in table:
+            raise DefinitionError("most", table["most"], _UNCHOSEN)
         return _cross(answer, table["cross"]) if "cross" in table else answer
 
     def _parse_answer(self, table: Table, context: TableContext) -> Boolean | Choice:
@@ -41,6 +50,12 @@ class ValueKind(DeviceKind[Listed]):
         except DefinitionError as error:  # named after the key that stands in this file
             key = "values_file" if error.key == "values" else error.key
             raise DefinitionError(key, error.value, error.fix) from error
+
+
+class ValueKind(ListKind, DeviceKind[Listed]):
+    """One answer out of a list, by subset selection or a projective geometry."""
+
+    name = "values"
 
     def labels(self, domain: Listed) -> int:
         """Return the number of the answer's labels; yes and no are translated by the app."""
@@ -98,6 +113,15 @@ class BooleanKind(ValueKind):
 def _cross(answer: Boolean | Choice, value: object) -> Cross:
     fix = 'give a table: cross = {plan = ["free", "paid"]}'
     return Cross(answer, tuple(read_named("cross", value, _attribute, fix)))
+
+
+def _several(choice: Choice, table: Table) -> Several:
+    if table["choose"] != "several":
+        raise DefinitionError("choose", table["choose"], 'write choose = "several", or remove it')
+    if "cross" in table:
+        fix = "several values are not crossed with attributes: remove it"
+        raise DefinitionError("cross", table["cross"], fix)
+    return Several(choice, read_whole("most", table["most"]) if "most" in table else None)
 
 
 def _attribute(key: str, value: object) -> Choice:

@@ -59,9 +59,9 @@ class Central(TrustModel):
 
 
 def _check_delta(definition: Definition, delta: Fraction) -> None:
-    """Refuse a delta that Gaussian noise cannot use; with one the budget is kept in rho (zCDP)."""
+    """Refuse a delta that noise cannot use; under Gaussian noise the budget is in rho (zCDP)."""
     if not LEAST_DELTA <= delta <= MAX_DELTA:
         raise DefinitionError("delta", delta, "give 1e-12 to 0.001: below one in all persons")
-    if definition.unit_epsilon < LEAST_DELTA_BUDGET:
+    if definition.noise is None and definition.unit_epsilon < LEAST_DELTA_BUDGET:
         fix = f"with delta, give at least {float(LEAST_DELTA_BUDGET):g}"
         raise DefinitionError("budget", definition.budget, fix)

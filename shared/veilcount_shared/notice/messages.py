@@ -17,10 +17,17 @@ MESSAGES: Mapping[str, str] = {
     "notice_answers_listed": "Possible answers: {labels}.",
     "notice_answers_many": "Possible answers: one of {size} values of a list that comes with the"
     " app.",
+    "notice_answers_several": "Possible answers: any of {labels}, also none; a report is about one"
+    " of them, drawn by chance.",
+    "notice_answers_several_most": "Possible answers: up to {most} of {labels}, also none; of more"
+    " than {most}, so many are drawn by chance.",
     "notice_answers_number": "Possible answers: a number from {low} to {high}; one beyond is taken"
     " for the nearer end.",
     "notice_answers_features": "Possible answers: a number for each of {features}; a report is"
     " about one or two of them, drawn by chance.",
+    "notice_answers_questions": "Possible answers: one for each of {questions}; a report is about"
+    " the answers to two of them, drawn by chance.",
+    "notice_tables": "All reports together show how common answers are, and which go together.",
     "notice_answers_open": "Possible answers: any text of up to {length} characters. The server"
     " reads how common a text is only by naming it; one that few people have is not found.",
     "notice_answers_discover": "Possible answers: any text of up to {length} characters. The"
@@ -77,6 +84,8 @@ MESSAGES: Mapping[str, str] = {
     "notice_cap_token": "The app keeps count and sends no more than that; for one account, the"
     " issuer of the tokens signs no more.",
     "notice_cohort": "Asked of about one person in {of}, drawn beforehand by chance.",
+    "notice_group": "You are asked one of {of} questions, drawn beforehand by chance: {questions}."
+    " The server sees which one you answer.",
     "notice_twin": "Whoever is asked this is not asked \u201c{twin}\u201d, and the reverse, drawn"
     " beforehand by chance.",
     "notice_replaces": "It continues the question \u201c{replaces}\u201d: what that revealed counts"
@@ -85,12 +94,13 @@ MESSAGES: Mapping[str, str] = {
     "notice_title_guess": "What an answer gives away",
     "notice_guess": "Somebody who wonders which of two answers you gave, and holds both equally"
     " likely, is right half of the time without any data.",
-    "notice_guess_report": "With one report, at most {one} of the time.",
+    "notice_guess_report": "With one report, at most {one} times in 20.",
     "notice_guess_reports": "With all {reports} reports, if your answer never changes, at most"
-    " {all}.",
-    "notice_guess_trend": "With all of your reports together, at most {one} of the time.",
-    "notice_guess_release": "With what is released of one answer, at most {one} of the time.",
-    "notice_guess_releases": "With all releases, if your answer never changes, at most {all}.",
+    " {all} times in 20.",
+    "notice_guess_trend": "With all of your reports together, at most {one} times in 20.",
+    "notice_guess_release": "With what is released of one answer, at most {one} times in 20.",
+    "notice_guess_releases": "With all releases, if your answer never changes, at most {all} times"
+    " in 20.",
     "notice_epsilon_substitute": "In the language of experts: epsilon {event} for one answer,"
     " {day} for one day and {user} for all of them, by substitution (one answer or another).",
     "notice_epsilon_add-remove": "In the language of experts: epsilon {event} for one answer,"
@@ -106,6 +116,7 @@ MESSAGES: Mapping[str, str] = {
     "notice_two_adversaries": "These are two adversaries, whose figures are never added. That you"
     " take part is not hidden.",
     "notice_delta": "Each epsilon may fail to hold with probability delta, {delta}.",
+    "notice_noise": "The noise on each count is Laplace noise of limited size.",
     "notice_doubt_most": "That is careful.",
     "notice_doubt_much": "That still leaves much doubt.",
     "notice_doubt_some": "Over the whole time that leaves some doubt, not much.",

@@ -14,7 +14,7 @@ from veilcount_analysis.releases.noise import noise_distribution
 from veilcount_analysis.releases.opendp_noise import NoiseSource
 from veilcount_analysis.releases.query import ParallelQuery
 from veilcount_shared import Collection
-from veilcount_shared.collection import Adjacency, Model
+from veilcount_shared.collection import Adjacency, Model, Noise
 from veilcount_shared.domain import Boolean, Choice, Cross, Number, OpenStrings
 from veilcount_shared.periods import Unit
 
@@ -32,6 +32,7 @@ def collection(
     per_day: int = 1,
     answers: int | None = None,
     delta: Fraction | None = None,
+    noise: Noise | None = None,
 ) -> Collection:
     return Collection(
         app="acme",
@@ -46,6 +47,7 @@ def collection(
         model=Model.CENTRAL,
         budget=budget,
         delta=delta,
+        noise=noise,
         adjacency=adjacency,
     )
 

@@ -27,7 +27,7 @@ from veilcount_aggregator.store import (
 from veilcount_aggregator.store.transfer_format import content_digest
 from veilcount_analysis.series.series import Series
 from veilcount_shared.collection import parse_collections
-from veilcount_shared.mechanisms import SubsetSelection
+from veilcount_shared.mechanisms import Mechanism, PairTables, SubsetSelection
 from veilcount_shared.verdict import Verdict
 
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
@@ -44,7 +44,18 @@ NUMBERS = {
     "distribution": 'range = [0, 10]\nmeasure = "distribution"\nepsilon = 1',
     "ranges": 'range = [0, 10]\nmeasure = "ranges"\nepsilon = 1',
     "plain": 'values = ["a", "b", "c"]\nmodel = "central"\nbudget = 1\nadjacency = "substitute"',
+    "hashes": 'values = "open"\nmodel = "central"\nbudget = 1\ndelta = 0.000001',
 }
+#: of the 2^40: in some pages of Redis one, in one of them several, the first and the last
+HASHES: tuple[int, ...] = (
+    0,
+    1,
+    2,
+    (1 << 27) - 1,
+    1 << 27,
+    *range(1 << 33, 1 << 39, 1 << 33),
+    (1 << 40) - 1,
+)
 
 
 @cache  # a plan for thousands of values takes its time
@@ -70,7 +81,7 @@ LINKED = series(linkage="collection")  # 63 slots
 SPARING = series("three", "answers = 2", linkage="collection")  # two of them may be spent
 UNLINKED = series(linkage="none")
 ARMS = series("three", 'segments = {arm = ["A", "B"]}')
-FILLED = (DAILY, LINKED, series("plane"), ARMS)  # by `fill`
+FILLED = (DAILY, LINKED, series("plane"), ARMS, series("hashes"))  # by `fill`
 
 
 @dataclass(frozen=True)
@@ -201,7 +212,15 @@ def decode_verdicts(codes: Codes) -> list[Verdict]:
 
 
 def message(which: Series, chance: random.Random) -> int:
-    mechanism = which.collection.mechanism
+    if which.counts_hashes:
+        return chance.choice(HASHES)
+    return _message(which.collection.mechanism, chance)
+
+
+def _message(mechanism: Mechanism, chance: random.Random) -> int:
+    if isinstance(mechanism, PairTables):
+        pair = chance.randrange(len(mechanism.pairs))
+        return pair << 8 * mechanism.width | _message(mechanism.subsets[pair], chance)
     if not isinstance(mechanism, SubsetSelection) or mechanism.w == 1:
         return chance.randrange(mechanism.messages)
     members = chance.sample(range(mechanism.k), mechanism.w)

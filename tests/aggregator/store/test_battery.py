@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from typing import Any
 
 import numpy as np
 import pytest
@@ -104,8 +105,11 @@ def test_the_first_rule_that_holds_decides(store: Store) -> None:
 # -- counters -------------------------------------------------------------------------------------
 
 
-def supported(which: Series, reports: Sequence[SlotReport]) -> list[int]:
-    """Return how many of the messages support each value."""
+def supported(which: Series, reports: Sequence[SlotReport]) -> list[Any]:
+    """Return how many of the messages support each value; of hashes, those that there are."""
+    if which.counts_hashes:
+        hashes = Counter(sent.message for sent in reports)
+        return [sorted(hashes), [hashes[each] for each in sorted(hashes)]]
     mechanism, total = which.collection.mechanism, [0] * which.counters
     for sent in reports:
         if isinstance(mechanism, SubsetSelection):
@@ -133,7 +137,7 @@ def test_counters_are_what_the_messages_support(store: Store, what: str) -> None
     assert store.report_counts(which) == Counter(Cell(each.period, 0) for each in sent)
 
 
-@pytest.mark.parametrize("what", ["several", "plane"])
+@pytest.mark.parametrize("what", ["several", "plane", "hashes"])
 def test_many_groups_are_counted_as_one_would_be(store: Store, what: str) -> None:
     """However an engine keeps them meanwhile, and after their epoch was dropped."""
     which, chance, sent, cell = series(what), random.Random(what), [], Cell(0, 0)

@@ -19,6 +19,7 @@ from .engines import Empty
 from .series_fixtures import (
     ARMS,
     DAILY,
+    HASHES,
     LINKED,
     LONG_AGO,
     SPARING,
@@ -39,7 +40,8 @@ from .store_machine import StoreMachine
 PERIODS = 4
 BUSY = series("three", "per_day = 9", unit="event")
 WIDE = series("wide")
-KINDS = (DAILY, LINKED, SPARING, UNLINKED, ARMS, BUSY, WIDE)
+HASHED = series("hashes")
+KINDS = (DAILY, LINKED, SPARING, UNLINKED, ARMS, BUSY, WIDE, HASHED)
 ROWS = st.sampled_from([row(n) for n in range(4)])
 JUDGED = st.sampled_from([Verdict.COUNTED] * 4 + [Verdict.STALE, Verdict.EARLY, Verdict.CLOSED])
 
@@ -52,7 +54,7 @@ def report_groups(draw: st.DrawFn) -> tuple[Series, list[SlotReport], int]:
         row=ROWS,
         period=st.integers(0, PERIODS - 1),
         slot=st.integers(0, which.bits - 1) if which is BUSY else st.none(),
-        message=st.integers(0, 2),
+        message=st.sampled_from(HASHES) if which is HASHED else st.integers(0, 2),
         segment=st.integers(0, which.collection.cells - 1),
         otherwise=JUDGED,
     )

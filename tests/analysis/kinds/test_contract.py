@@ -22,12 +22,22 @@ from veilcount_analysis.kinds.scope import Scope
 from veilcount_analysis.kinds.source import CandidateSearch, Tally
 from veilcount_analysis.mechanisms.handler import tally
 from veilcount_analysis.releases import price_query
-from veilcount_analysis.releases.query import query_options
+from veilcount_analysis.releases.query import query_counters, query_options
+from veilcount_analysis.releases.query_types.strings_query import StringsQuery
 from veilcount_analysis.releases.release import part_noise
 from veilcount_analysis.series.series import Series
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import Collection
-from veilcount_shared.domain import Boolean, Choice, Cross, Features, Number, OpenStrings
+from veilcount_shared.domain import (
+    Boolean,
+    Choice,
+    Cross,
+    Features,
+    Number,
+    OpenStrings,
+    Questions,
+    Several,
+)
 from veilcount_shared.enums import Measure, Model
 from veilcount_shared.errors import DefinitionError
 from veilcount_shared.kinds import KINDS as DEVICE_KINDS
@@ -42,6 +52,7 @@ EXAMPLES: Mapping[Row, str] = {
     (Choice, None): 'values = ["a", "b", "c"]',
     (Boolean, None): "boolean = true",
     (Cross, None): 'boolean = true\ncross = {plan = ["free", "paid"]}',
+    (Several, None): 'values = ["a", "b", "c", "d"]\nchoose = "several"\nmost = 2',
     (Number, None): "range = [0, 10]",
     (Number, Measure.MEAN): 'range = [0, 10]\nmeasure = "mean"',
     (Number, Measure.DISTRIBUTION): 'range = [0, 10]\nmeasure = "distribution"',
@@ -49,6 +60,7 @@ EXAMPLES: Mapping[Row, str] = {
     (Features, Measure.MOMENTS): 'features = {a = [0, 120], b = [0, 60]}\nmeasure = "moments"',
     (Boolean, Measure.TREND): 'boolean = true\nmeasure = "trend"\nchanges = 3',
     (OpenStrings, None): 'values = "open"',
+    (Questions, None): 'questions = {a = ["x", "y"], b = [1, 2, 3]}\ntables = true',
 }
 KEYS = {
     Model.LOCAL: "",
@@ -63,7 +75,7 @@ LOCAL, CENTRAL = (
 )
 #: a value of each parameter that depends on the kind
 TEXTS = "view=consistent page=2 looks=every candidates=red discover=true top=2 group=a:1,2 values=1"
-VALUES = dict(text.split("=") for text in [*TEXTS.split(), "regress=a"])
+VALUES = dict(text.split("=") for text in [*TEXTS.split(), "regress=a", "pair=a,b"])
 UNTIL, TODAY = "until = 2027-04-01", date(2027, 6, 1)
 
 
@@ -172,8 +184,11 @@ def test_each_query_that_a_form_offers_is_answered_from_the_counters(row: Row) -
     counters = tally(collection, reports(collection))
     for option in query_options(collection).values():
         written = option.written(option.example)
-        priced = price_query({"query": written, "epsilon": "0.5"}, collection)
-        table = np.tile(counters, (len(priced.periods), 1)) if priced.query.by_period else counters
+        cost = {"rho": "0.001"} if option.name == StringsQuery.kind else {"epsilon": "0.5"}
+        priced = price_query({"query": written, **cost}, collection)
+        table = query_counters(priced.query, counters)
+        if priced.query.by_period:
+            table = np.tile(table, (len(priced.periods), 1))
         widths = [part.half_width for part in part_noise(priced, 0.95)]
         values, part = priced.query.part_values(collection, table, (), widths), priced.parts[0]
 

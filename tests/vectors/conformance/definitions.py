@@ -116,6 +116,32 @@ epsilon = 0.25
 unit = "week"
 segments = {arm = ["A", "B"]}
 
+[tools]
+question = "Which do you use?"
+values = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"]
+choose = "several"
+most = 2
+labels = {de = ["A", "B", "C", "D", "E", "F", "G", "H", "I", "J", "K", "L"]}
+epsilon = 1
+unit = "month"
+
+[senses]
+question = "Which are hard?"
+values = ["sight", "hearing", "touch"]
+other = "another"
+choose = "several"
+most = 3
+presence = "hidden"
+epsilon = 0.5
+unit = "month"
+
+[ways]
+question = "How do you travel?"
+values = ["foot", "bicycle", "train", "car"]
+choose = "several"
+epsilon = 2
+unit = "month"
+
 [hours]
 question = "How long?"
 range = [0, 24]
@@ -144,6 +170,13 @@ changes = 3
 epsilon = 1
 unit = "day"
 
+[tables]
+question = "What do you do?"
+questions = {walk = ["no", "yes"], theme = ["light", "dark"], pets = [0, 1, 2], age = [1, 2, 3]}
+tables = true
+epsilon = 1
+unit = "month"
+
 [pair]
 question = "Is it used?"
 boolean = true
@@ -158,6 +191,15 @@ model = "central"
 budget = 1
 unit = "month"
 
+[named]
+question = "Which word?"
+values = "open"
+model = "central"
+budget = 1
+delta = 1e-6
+noise = "laplace"
+unit = "month"
+
 [mixed]
 question = "Is it used?"
 boolean = true
@@ -165,6 +207,21 @@ epsilon = 4
 unit = "month"
 model = "shuffled"
 batch = {epsilon = 1, delta = 1e-6, covers = 110}
+
+[drawn]
+question = "Is it drawn?"
+boolean = true
+epsilon = 1
+unit = "week"
+
+[other]
+question = "Which other?"
+values = [1, 2]
+epsilon = 1
+unit = "week"
+
+[group.habits]
+questions = ["other", "drawn"]
 """
 
 

@@ -11,11 +11,14 @@ from typing import Any
 from veilcount_shared.domain import GRID
 from veilcount_shared.mechanisms import (
     DistributionMechanism,
+    DrawnBit,
     HashedStrings,
     MeanMechanism,
     Moments,
+    PairTables,
     ProjectiveGeometry,
     RangeTree,
+    SetSelection,
     SquareWave,
     SubsetSelection,
 )
@@ -62,6 +65,10 @@ _DESIGNS: dict[str, Any] = {
     "subset": lambda epsilon, fields: SubsetSelection(
         fields["k"], fields["w"], int(fields["a"]), epsilon
     ),
+    "set": lambda epsilon, fields: SetSelection(
+        *(fields[key] for key in ("k", "most", "w")), int(fields["a"]), epsilon
+    ),
+    "bit": lambda epsilon, fields: DrawnBit(fields["k"], int(fields["a"]), epsilon),
     "plane": _plane,
     "mean": _mean,
     "distribution": lambda epsilon, fields: DistributionMechanism(_window(epsilon, fields)),
@@ -72,6 +79,10 @@ _DESIGNS: dict[str, Any] = {
         _plane(epsilon, fields["part"]), fields["parts"]
     ),
     "moments": lambda epsilon, fields: Moments(_mean(epsilon, fields["mean"]), fields["features"]),
+    "pairs": lambda epsilon, fields: PairTables(
+        tuple(fields["answers"]),
+        tuple(mechanism_of(str(epsilon), subset) for subset in fields["subsets"]),
+    ),
 }
 
 
@@ -102,10 +113,11 @@ def _set(mechanism: Any, x: Any) -> list[int]:
 
 def packed(mechanism: Any, x: Any) -> int:
     """Return an input as one number: its parts as digits, the first the highest."""
+    digits = x if isinstance(x, list) else [x]
     size = GRID + 1 if isinstance(mechanism, Moments) else getattr(mechanism, "k", 0)
     number = 0
-    for digit in x if isinstance(x, list) else [x]:
-        number = number * size + digit
+    for digit, own in zip(digits, getattr(mechanism, "sizes", [size] * len(digits)), strict=True):
+        number = number * own + digit
     return number
 
 
@@ -187,6 +199,19 @@ def _subsets() -> Iterator[list[Any]]:
         yield [epsilon, fields, inputs]
 
 
+def _several() -> Iterator[list[Any]]:
+    """Yield sets whose inputs are masks, in each encoding, and drawn bits."""
+    for epsilon, k, most, w, inputs in [
+        ("1", 4, 2, 2, [0, 1, 0b1000, 0b0110]),  # a mask
+        ("1", 7, 2, 2, [0, 0b100, 0b1000001]),  # a list
+        ("2", 6, 3, 1, [0, 0b11, 0b101010]),  # the one member
+        ("0.5", 7, 3, 3, [0b10, 0b1110000]),
+    ]:
+        mechanism = SetSelection.for_epsilon(Fraction(epsilon), k, most, w)
+        yield [epsilon, mechanism.canonical(), inputs]
+    yield ["1", DrawnBit.for_epsilon(Fraction(1), 5).canonical(), [0, 0b1, 0b10110, 0b11111]]
+
+
 #: q and t: each field of 2^m elements, small primes, and the largest one in use
 _GEOMETRIES = [
     *((2, 3), (2, 5), (3, 3), (3, 5), (4, 3), (4, 4), (5, 3), (7, 4), (8, 3), (11, 3), (13, 3)),
@@ -228,11 +253,15 @@ def _drawn_parts() -> Iterator[list[Any]]:
     yield ["1", halves.canonical(), [[0, 15], [15, 0], [7, 9]]]
     moments = Moments.for_epsilon(Fraction(5), 3).canonical()
     yield ["5", moments, [[0, GRID, GRID // 2], [GRID, GRID // 3, 7]]]
+    for epsilon, sizes in [("1", (3, 3, 2)), ("2", (2, 3, 5))]:  # masks and members; inputs too
+        pairs = PairTables.for_epsilon(Fraction(epsilon), sizes).canonical()
+        yield [epsilon, pairs, [[0, 0, 0], [1, 0, 1], [0, 2, 0], [1, 2, 1]]]
 
 
 def _distributions() -> Iterator[list[Any]]:
     subset = [[epsilon, fields, inputs[1]] for epsilon, fields, inputs in _subsets()]
     yield from (row for row in subset if row[1]["k"] < 10)
+    yield from ([epsilon, fields, inputs[1]] for epsilon, fields, inputs in _several())
     yield from ([epsilon, fields, 5] for epsilon, fields, _ in _planes() if fields["k"] < 32)
     for epsilon in ("1", "4.5"):
         mean = MeanMechanism.for_epsilon(Fraction(epsilon)).canonical()
@@ -241,6 +270,7 @@ def _distributions() -> Iterator[list[Any]]:
     yield from ([epsilon, fields, inputs[1]] for epsilon, fields, inputs in hashed)
     two = Moments.for_epsilon(Fraction(5), 2).canonical()
     yield ["5", two, [GRID // 3, GRID]]
+    yield ["1", PairTables.for_epsilon(Fraction(1), (2, 3, 2)).canonical(), [1, 0, 0]]
     yield ["2", RangeTree.for_epsilon(Fraction(2)).canonical(), 100 << 24]
 
 
@@ -254,7 +284,7 @@ def inputs() -> Document:
     tree = RangeTree.for_epsilon(Fraction(4)).canonical()
     return {
         "about": ABOUT,
-        "sets": [*_subsets(), *_planes(), *_numbers(), *_drawn_parts()],
+        "sets": [*_subsets(), *_several(), *_planes(), *_numbers(), *_drawn_parts()],
         "distributions": list(_distributions()),
         "rounding": [[*mean, [[grid] for grid in points]] for mean in means],
         "points": [[[0, GRID]], [[GRID // 3, 5, GRID - 1]], [[1, GRID // 2 + 1, GRID // 5, 77]]],
@@ -272,8 +302,9 @@ ABOUT = (
     " of each message that can be sent, as integers (of many the count, and a digest of them in the"
     " order of the messages), and their sum. An input is the number of the"
     " input, of a range a point of the grid, of open strings the bucket of each part, of features"
-    " the point of each. In `sets` a point of a mean lies at or above a start and counts as it;"
-    " what is drawn first (a level, a part, a moment) is any, so the sets of all are one."
+    " the point of each, of questions the answer to each. In `sets` a point of a mean lies at or"
+    " above a start and counts as it; what is drawn first (a level, a part, a moment, a pair) is"
+    " any, so the sets of all are one."
     " `rounding`: points, of each the start below it and the probability of the next one."
     " `points`: points of features, then each moment's features and its point. `nodes`: a point,"
     " its bucket, its node of each level, the number of the first message of each level."

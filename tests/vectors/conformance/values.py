@@ -8,7 +8,16 @@ from functools import partial
 from typing import Any, NoReturn
 
 from veilcount_shared.collection import Collection
-from veilcount_shared.domain import GRID, Cross, Features, OpenStrings, check_label, normalized
+from veilcount_shared.domain import (
+    GRID,
+    Cross,
+    Features,
+    OpenStrings,
+    Questions,
+    Several,
+    check_label,
+    normalized,
+)
 from veilcount_shared.errors import DefinitionError
 from veilcount_shared.randomness import RandomSource
 
@@ -82,7 +91,7 @@ def _absent(collection: Collection) -> int:
     reported = enumerate_distribution(collection.randomize_absent)
     return next(
         x
-        for x in range(collection.inputs)
+        for x in reversed(range(collection.inputs))  # of several values not every mask is one
         if enumerate_distribution(partial(collection.randomizer.randomize, x)) == reported
     )
 
@@ -94,6 +103,10 @@ def _digit_sizes(collection: Collection) -> list[int]:
         return [part.size for part in domain.parts]
     if isinstance(domain, Features):
         return [GRID + 1] * len(domain.features)
+    if isinstance(domain, Questions):
+        return [choice.size for _, choice in domain.questions]
+    if isinstance(domain, Several):
+        return [1 << domain.size]
     return [collection.inputs if collection.trust.reveals else domain.size]
 
 

@@ -14,7 +14,9 @@ from .labels import Value
 from .source import Tally
 
 #: what a side is of, the rarest last
-LISTED_VALUES, OPEN_STRINGS, NUMBER = SUBJECTS = ("listed values", "open strings", "a number")
+LISTED_VALUES, SEVERAL_VALUES, OPEN_STRINGS, NUMBER = SUBJECTS = (
+    *("listed values", "several values of a list", "open strings", "a number"),
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

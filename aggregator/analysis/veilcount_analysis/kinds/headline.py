@@ -16,6 +16,7 @@ from .results import Figure
 ONE_DIGIT = 5  # times an interval: of its half, one digit is shown
 WIDE = 0.1  # half an interval of a share above which a headline says no more than its ends
 AT_ONCE = "all values compared at once"
+ANSWERS_ARE = "answers are"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +33,10 @@ def largest_first(figures: Sequence[Figure]) -> list[Figure]:
     return sorted(shares, key=lambda share: -(share.figure or 0.0))
 
 
-def shares_headline(figures: Sequence[Figure], *, leads: bool) -> Headline:
+def shares_headline(figures: Sequence[Figure], *, leads: bool, verb: str = ANSWERS_ARE) -> Headline:
     """Return the share of true; else the largest, and where it does not lead the second too."""
     rows = largest_first(figures)
-    texts = [share_text(row) for row in rows[:2]]
+    texts = [share_text(row, verb) for row in rows[:2]]
     if (yes := next((row for row in rows if row.of is True), None)) is not None:
         return Headline(share_text(yes))
     if len(rows) == 1:
@@ -46,15 +47,15 @@ def shares_headline(figures: Sequence[Figure], *, leads: bool) -> Headline:
     return Headline("; ".join(texts), f"Which is larger is not significant, {AT_ONCE}.")
 
 
-def share_text(row: Figure) -> str:
+def share_text(row: Figure, verb: str = ANSWERS_ARE) -> str:
     """Return a share's interval in whole hundredths, rounded outwards: it holds what that holds."""
     low, high = (min(max(end, 0.0), 1.0) for end in row.interval)
     least, most = floor(100 * low), ceil(100 * high)
     name = "yes" if row.of is True else value_name(row.of)
     if high - low > 2 * WIDE:
-        ends = f"somewhere between {least} and {most} of 100 answers are {name}"
+        ends = f"somewhere between {least} and {most} of 100 {verb} {name}"
         return f"{sentence_case(ends)}; too few answers to say more"
-    return f"{least} to {most} of 100 answers are {name}"
+    return f"{least} to {most} of 100 {verb} {name}"
 
 
 def mean_text(row: Figure) -> str:

@@ -15,16 +15,23 @@ from typing import cast
 import numpy as np
 
 from veilcount_shared import Collection
-from veilcount_shared.domain import MAX_LABEL, Boolean, Choice, Cross, Label, Number, OpenStrings
+from veilcount_shared.domain import (
+    MAX_LABEL,
+    Boolean,
+    Choice,
+    Cross,
+    Label,
+    Number,
+    OpenStrings,
+    Several,
+)
 
 from ..errors import QueryError
 from ..estimation import margin
 from ..estimation.confidence_intervals import Counts
 from ..mechanisms.candidate_search import Candidates
-from ..text.result_columns import spelled
+from ..text.result_columns import ANSWER, TAKEN, spelled
 
-ANSWER = "answer"
-TAKEN = "(answer)"  # an attribute may have the other name, and none can have this one
 FEW = 10_000  # labels among which a similar one is looked for
 
 Plain = str | int | float | bool
@@ -140,7 +147,7 @@ def _margin(domain: Cross, words: Sequence[str]) -> dict[str, Counts]:
 @lru_cache(maxsize=8)  # of a million values it takes a while
 def _table(collection: Collection) -> Mapping[str, int]:
     domain = collection.domain
-    if not isinstance(domain, Boolean | Choice):
+    if not isinstance(domain, Boolean | Choice | Several):
         return {}
     return {spelled(label): place for place, label in enumerate(domain.labels)}
 

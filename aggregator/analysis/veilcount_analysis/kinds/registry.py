@@ -8,12 +8,23 @@ from typing import Any
 
 from veilcount_shared import Collection
 from veilcount_shared.collection import Measure
-from veilcount_shared.domain import Boolean, Choice, Cross, Features, Number, OpenStrings
+from veilcount_shared.domain import (
+    Boolean,
+    Choice,
+    Cross,
+    Features,
+    Number,
+    OpenStrings,
+    Questions,
+    Several,
+)
 
 from .features import FeatureMoments
 from .kind import Kind
 from .numbers import Distribution, Mean, Ranges
+from .several import SeveralValues
 from .strings import Strings
+from .tables import TwoWayTables
 from .trend import Trend
 from .values import Values
 
@@ -26,10 +37,12 @@ KINDS: Mapping[tuple[type, Measure | None], type[Kind[Any, Any]]] = {
     (Boolean, None): Values,
     (Choice, None): Values,
     (Cross, None): Values,
+    (Several, None): SeveralValues,
     (Number, None): Mean,  # of true values: the mean is what their release is planned for
     **{(Number, measure): kind for measure, kind in NUMBER_KINDS.items()},
     (OpenStrings, None): Strings,
     (Features, Measure.MOMENTS): FeatureMoments,
+    (Questions, None): TwoWayTables,
     (Boolean, Measure.TREND): Trend,
 }
 

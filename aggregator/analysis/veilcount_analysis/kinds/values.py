@@ -11,7 +11,7 @@ import numpy as np
 from numpy.random import Generator
 
 from veilcount_shared import Collection
-from veilcount_shared.domain import Boolean, Choice, Cross
+from veilcount_shared.domain import Boolean, Choice, Cross, Several
 
 from ..errors import QueryError
 from ..estimation import NoReports, ShareEstimates, View, base_cut, noise_line, poisoning_band
@@ -28,7 +28,7 @@ from ..privacy.trust_models import Quantity
 from ..query_params import Parameters
 from ..simulation.local_vs_central import AnswersSimulation, compare_local_and_central
 from ..simulation.population import Population
-from ..simulation.simulated_figures import SimulatedFigures
+from ..simulation.simulated_figures import SimulatedFigures, SimulationQuery
 from ..simulation.true_values import TrueValues
 from .comparison import LISTED_VALUES, CommonValues, Comparison
 from .estimate_query import Denominator, EstimateQuery
@@ -58,7 +58,7 @@ PAGES: Mapping[str, str] = {
 }
 
 
-class Values(SummedKind[Boolean | Choice | Cross]):
+class Values(SummedKind[Boolean | Choice | Cross | Several]):
     """Shares of listed values, or of groups of them; of hidden presence also that of `absent`."""
 
     name = "values"
@@ -72,7 +72,7 @@ class Values(SummedKind[Boolean | Choice | Cross]):
         {"view=consistent", "view=smooth", "page", "looks=every", "top", "group", "values"}
     )
     refused_parameters: ClassVar[Mapping[str, str]] = UNLISTED
-    simulation = AnswersSimulation
+    simulation: ClassVar[type[SimulationQuery] | None] = AnswersSimulation
 
     def check(self, query: EstimateQuery) -> None:
         super().check(query)

@@ -135,9 +135,9 @@ def estimate_shares(
     if not handler.lists_values and values is None:
         candidates = options.get("candidates", ())
         return _found_strings(collection, counters, terms, candidates, covers)
-    size = collection.inputs - hidden
-    places = np.arange(size) if values is None else np.array(values, np.int64)
-    if handler.report_count(counters) <= covers:
+    every = np.arange(handler.mechanism.k - hidden) if values is None else values
+    places = np.array(every, np.int64)
+    if not handler.is_estimable(counters, covers):
         return _no_reports(len(places), level)
     if hidden:
         everywhere = np.append(places, handler.mechanism.k - 1)

@@ -172,7 +172,11 @@ class ShareHandler(MechanismHandler[S]):
     @property
     def max_message_probability(self) -> float:
         """The largest probability of any one message, whatever the input."""
-        return float(self.mechanism.P / self.mixture.owned)
+        return float(self.mixture.P / self.mixture.owned)
+
+    def is_estimable(self, counters: Counts, covers: int) -> bool:
+        """Whether there are reports enough for a share of each value: one of a person."""
+        return self.report_count(counters) > covers
 
     @abstractmethod
     def supports(self, counters: Counts, places: Counts | None = None) -> Counts:
@@ -202,13 +206,15 @@ class ShareHandler(MechanismHandler[S]):
         """The probability that a cover supports an input."""
         return self.mixture.owned / self.mixture.messages
 
-    @abstractmethod
     def group_sums(self, counters: Counts, groups: Sequence[Counts], covers: int = 0) -> Estimator:
         """Return the estimator of the shares of groups of inputs, each of them a set."""
+        raise NotImplementedError(f"{self.describe()}: no sums of {len(groups)} groups")
 
-    @abstractmethod
     def joint_support(self, counters: Counts, whole: Counts) -> Floats:
         """Return for each input the mean over reports of [supported] times how many of `whole`."""
+        raise NotImplementedError(
+            f"{self.describe()}: {len(whole)} inputs are not supported jointly"
+        )
 
     def share_covariance(
         self,
@@ -219,9 +225,9 @@ class ShareHandler(MechanismHandler[S]):
         """Return the covariance of the estimates of all values; None: there are too many."""
         return None
 
-    @abstractmethod
     def incidence(self) -> Floats:
         """Return which messages each input owns: a row of 0 and 1 per input."""
+        raise NotImplementedError(f"{self.describe()}: inputs are sets, too many for a matrix")
 
     def unused_supports(self, counters: Counts) -> Counts:  # noqa: ARG002 - most mechanisms have none
         """Return the supports of what could be an input but is none."""
@@ -238,8 +244,7 @@ class ShareHandler(MechanismHandler[S]):
     def cover_variance(self) -> float:
         """Return that of a share: a uniform message supports each value alike."""
         p, q = self.mechanism.P, self.mechanism.Q
-        supports = Fraction(self.mixture.owned, self.mixture.messages)
-        return float(supports * (1 - supports) / (p - q) ** 2)
+        return self.cover_support * (1 - self.cover_support) / float(p - q) ** 2
 
     def reach(self) -> tuple[float, float]:
         """Return (1 - Q) / (P - Q) and Q / (P - Q)."""

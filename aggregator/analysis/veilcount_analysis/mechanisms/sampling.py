@@ -89,3 +89,9 @@ def summed(places: Ints, devices: Ints, size: int) -> Ints:
 def chunks(devices: int) -> Iterator[slice]:
     """Yield slices that together cover so many devices."""
     yield from (slice(begin, begin + CHUNK) for begin in range(0, devices, CHUNK))
+
+
+def ticked(masks: Ints, values: int) -> Flags:
+    """Return which of so many values each mask has, the first in the lowest bit."""
+    flags: Flags = (masks[:, np.newaxis] >> np.arange(values) & 1).astype(np.bool_)
+    return flags

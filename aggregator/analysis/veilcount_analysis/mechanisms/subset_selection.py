@@ -1,4 +1,4 @@
-"""Subset selection on the server: a report adds to the counters of its subset's members."""
+"""Subset selection on the server: one element of a subset may be the input."""
 
 from __future__ import annotations
 
@@ -17,33 +17,19 @@ from ..estimation.estimator import Estimator, IntervalTarget
 from ..estimation.joint_difference import MOST_VALUES, pair_supports, share_covariance
 from ..estimation.proportions import GroupSums, SupportCounts
 from ..estimation.response_distribution import group_of_cover, group_response
-from ..series.packed_rows import Counters, Packed
-from .handler import Flags, ShareHandler, handles
+from ..series.packed_rows import Counters
+from .handler import handles
 from .sampling import Ints, Mixture, chunks, scattered
-
-BLOCK = 1 << 20  # bytes of messages that are expanded to bits together
-MAX_SYMBOL_BITS = 24  # the widest symbols that an audit counts
+from .subset_messages import SubsetMessagesHandler
 
 
 @handles(SubsetSelection)
-class SubsetSelectionHandler(ShareHandler[SubsetSelection]):
-    """Of one member, k-ary randomized response; of more, masks or packed members."""
+class SubsetSelectionHandler(SubsetMessagesHandler[SubsetSelection]):
+    """Of one member, k-ary randomized response."""
 
     def describe(self) -> str:
         w = self.mechanism.w
         return f"subset: {w} value{'s' * (w > 1)} of {self.mechanism.k}"
-
-    # -- reports become counters -------------------------------------------------------------------
-
-    @property
-    def counters_per_report(self) -> int:
-        return self.mechanism.w
-
-    @property
-    def symbol_bits(self) -> tuple[int, ...]:
-        m = self.mechanism
-        packed = m.w > 1 and not m.masked and m.label_bits <= MAX_SYMBOL_BITS
-        return (1, 8, m.label_bits) if packed else (1, 8)
 
     @property
     def message_supports(self) -> Callable[[int, int], bool] | None:
@@ -51,56 +37,6 @@ class SubsetSelectionHandler(ShareHandler[SubsetSelection]):
         if self.mechanism.w == 1:
             return None
         return lambda message, x: x in self.mechanism.members(message)
-
-    def valid_rows(self, rows: Packed) -> Flags:
-        """Return which rows are w-subsets, in their one encoding."""
-        if self.mechanism.w == 1:
-            return super().valid_rows(rows)
-        return self._valid_masks(rows) if self.mechanism.masked else self._valid_members(rows)
-
-    def _valid_masks(self, rows: Packed) -> Flags:
-        """Exactly w bits, none of them beyond the k-th."""
-        bits = np.unpackbits(rows, axis=1)
-        unused = bits.shape[1] - self.mechanism.bits
-        fits: Flags = (bits.sum(axis=1) == self.mechanism.w) & ~bits[:, :unused].any(axis=1)
-        return fits
-
-    def _valid_members(self, rows: Packed) -> Flags:
-        """Ascending members below k, the smallest in the lowest bits, nothing beyond them."""
-        m = self.mechanism
-        bits = np.unpackbits(rows[:, ::-1], axis=1, bitorder="little")
-        labels = bits[:, : m.bits].reshape(len(rows), m.w, m.label_bits)
-        members = labels @ (1 << np.arange(m.label_bits))
-        ascending = (np.diff(members, axis=1) > 0).all(axis=1)
-        fits: Flags = ascending & (members[:, -1] < m.k) & ~bits[:, m.bits :].any(axis=1)
-        return fits
-
-    def tally(self, rows: Packed) -> Counters:
-        if self.mechanism.w == 1:
-            return super().tally(rows)
-        total = np.zeros(self.mechanism.counters, np.int64)
-        step = max(1, BLOCK // rows.shape[1])
-        for first in range(0, len(rows), step):
-            total += self._members_counted(rows[first : first + step])
-        return total
-
-    def _members_counted(self, rows: Packed) -> Counters:
-        m = self.mechanism
-        bits = np.unpackbits(rows[:, ::-1], axis=1, count=m.bits, bitorder="little")
-        if m.masked:
-            counted: Counters = bits.sum(axis=0, dtype=np.int64)
-            return counted
-        labels = bits.reshape(-1, m.label_bits)
-        weights = 1 << np.arange(m.label_bits, dtype=np.int32)  # an input is below 2^20
-        return np.bincount(labels @ weights, minlength=m.k).astype(np.int64)
-
-    def increments(self, rows: Packed) -> tuple[list[int], list[int]]:
-        """Return what messages add to which counters; one message adds to many of few."""
-        if self.mechanism.w == 1:
-            return super().increments(rows)
-        counters = self.tally(rows)
-        places = np.flatnonzero(counters)
-        return places.tolist(), counters[places].tolist()
 
     # -- estimates ---------------------------------------------------------------------------------
 
@@ -117,20 +53,9 @@ class SubsetSelectionHandler(ShareHandler[SubsetSelection]):
             return SupportCounts(persons, count, response, 1)
         return CoveredSupports(persons, count, response, 1, covers, *group_of_cover(m, n))
 
-    def joint_support(self, counters: Counts, whole: Counts) -> Floats:
-        """Return the expected joint supports: counters of subsets keep no pairs.
-
-        Any two inputs are supported together with one of two probabilities, depending on whether
-        one of them is the reporter's own.
-        """
-        marked = np.zeros(self.mechanism.k)
-        marked[whole] = 1
-        mean = counters / self.report_count(counters)
-        with_own, without = pair_supports(self.mechanism)
-        share = self.response.share(mean)
-        others = len(whole) - marked
-        own = others * share + float(share @ marked) - share * marked
-        return marked * mean + without * others + (with_own - without) * own
+    @property
+    def pair_supports(self) -> tuple[float, float]:
+        return pair_supports(self.mechanism)
 
     def share_covariance(
         self, evidence: SupportCounts, shares: Floats, target: IntervalTarget
@@ -159,20 +84,8 @@ class SubsetSelectionHandler(ShareHandler[SubsetSelection]):
         """Return the messages of subsets of one member."""
         return self.mixture.draw(inputs, lambda own: own, generator)
 
-    def draw_rows(self, inputs: Ints, generator: Generator) -> Packed:
-        """Return subsets in their one encoding: a mask, or ascending members from the low bits."""
-        m = self.mechanism
-        if m.w == 1:
-            return super().draw_rows(inputs, generator)
-        drawn = members(m, inputs, generator)
-        bits = np.zeros((len(inputs), 8 * -(-m.bits // 8)), np.uint8)
-        if m.masked:
-            np.put_along_axis(bits, drawn.T, 1, axis=1)
-        else:
-            labels = np.sort(drawn, axis=0).T[:, :, np.newaxis]
-            digits = labels >> np.arange(m.label_bits) & 1
-            bits[:, : m.bits] = digits.reshape(len(inputs), m.bits)
-        return np.packbits(bits, axis=1, bitorder="little")[:, ::-1]
+    def draw_members(self, inputs: Ints, generator: Generator) -> Ints:
+        return members(self.mechanism, inputs, generator)
 
     def draw_counters(self, held: Ints, generator: Generator) -> Counters:
         """Return all counters jointly; of fewer devices than inputs, device by device."""

@@ -1,7 +1,9 @@
 """The price of a release, and the account that it is charged to.
 
 A definition without delta has a budget in epsilon: costs of pure DP add up. One with delta has a
-budget in rho, which Gaussian and Laplace releases share. No other pair composes here.
+budget in rho, which Gaussian and Laplace releases share; of open strings with `noise = "laplace"`
+it stays in epsilon, and delta adds up with it: a release pays of both the same part. No other pair
+composes here.
 
 Rho grows with the square of what a person gives: a person with k units in one release loses k^2
 rho of it. So that what is charged to the periods a person answers in adds up to at least that, each
@@ -32,7 +34,8 @@ class Accounting(StrEnum):
     @classmethod
     def of_collection(cls, collection: Collection) -> Accounting:
         """Return the unit of a definition's budget."""
-        return cls.EPSILON if collection.delta is None else cls.RHO
+        is_pure = collection.delta is None or collection.noise is not None
+        return cls.EPSILON if is_pure else cls.RHO
 
     @property
     def grain(self) -> int:
@@ -42,21 +45,23 @@ class Accounting(StrEnum):
 
 def period_budget(collection: Collection) -> Fraction:
     """Return what all releases of one period may cost together, in the definition's unit."""
-    if collection.delta is None:
+    if Accounting.of_collection(collection) is Accounting.EPSILON:
         return collection.unit_epsilon
     return rho_budget(collection.unit_epsilon, conversion_delta(collection))
 
 
 def conversion_delta(collection: Collection) -> Fraction:
     """Return the delta that rho is converted with: of open strings half of the definition's."""
+    if Accounting.of_collection(collection) is Accounting.EPSILON:
+        return Fraction(0)
     delta = collection.delta or Fraction(0)
-    return delta / 2 if collection.true_cells.hash_parts else delta
+    return delta / 2 if collection.true_cells.is_hashed else delta
 
 
 def threshold_delta(collection: Collection) -> Fraction:
     """Return the chance that a period's thresholds together let a string of one person pass.
 
-    In all periods that a person answers in it is the other half of the definition's delta. Releases
+    In all periods that a person answers in it is what conversion leaves of the delta. Releases
     share it as they share the budget, so an account of the budget is one of it as well: deltas add
     up, also of releases that were chosen after the results of others [BS16, section 8].
     """
@@ -83,7 +88,7 @@ class ReleaseCost:
 
     def charge(self, collection: Collection, periods: range) -> int:
         """Return what each period pays, in grains of the definition's unit, rounded up."""
-        if collection.delta is None:
+        if Accounting.of_collection(collection) is Accounting.EPSILON:
             return int(self.amount * EPSILON_GRAIN)  # whole: an epsilon is in millionths
         together = person_contributions(collection, periods) * collection.per_day
         return ceil(self.rho * together * RHO_GRAIN)

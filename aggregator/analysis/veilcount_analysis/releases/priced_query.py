@@ -149,6 +149,9 @@ def price_query(request: Mapping[str, object], collection: Collection) -> Priced
         _periods(request, collection),
     )
     query = query.over(chosen, cost.noise, collection)
+    if query.by_hash and cost.noise is not _threshold_noise(collection):
+        fix = 'a budget in rho has Gaussian noise here: give rho, or declare noise = "laplace" anew'
+        raise QueryError("epsilon", request.get("epsilon"), fix)
     question = PricedQuery(collection, query, cost, chosen, wanted)
     if question.publishes_n and query == CountingQuery.count_all(collection):
         raise QueryError("query", wanted, "this number is public here: it costs nothing")
@@ -165,7 +168,15 @@ def _cost(request: Mapping[str, object], collection: Collection) -> ReleaseCost:
     return ReleaseCost(NoiseKind.GAUSSIAN, _rho(rho, collection))
 
 
+def _threshold_noise(collection: Collection) -> NoiseKind:
+    """Return the noise under which strings pass a threshold, by the unit of the budget."""
+    in_rho = Accounting.of_collection(collection) is Accounting.RHO
+    return NoiseKind.GAUSSIAN if in_rho else NoiseKind.LAPLACE
+
+
 def _rho(value: object, collection: Collection) -> Fraction:
+    if collection.noise is not None:
+        raise QueryError("rho", value, f'noise = "{collection.noise}" is paid in epsilon: give it')
     if collection.delta is None:
         raise QueryError(
             "rho",

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Protocol
 
+import numpy as np
+
 from veilcount_shared import Collection
 from veilcount_shared.kinds import CellLabel
 
@@ -87,6 +89,8 @@ class Query(ABC):
     forms: ClassVar[Mapping[str, str]] = {}
     #: whether it needs the counters of each period, instead of their sum
     by_period: ClassVar[bool] = False
+    #: whether it needs the hashes of strings: any other has the number of answers alone
+    by_hash: ClassVar[bool] = False
     #: its place among the options of a form
     order: ClassVar[int] = 0
 
@@ -199,6 +203,18 @@ def describe_query(written: object) -> str:
 def count_interval(value: int, half_width: int) -> Figure:
     """Return a count with its interval, whose ends are not below 0."""
     return value, max(0, value - half_width), max(0, value + half_width)
+
+
+def counters_a_period(collection: Collection) -> int:
+    """Return how many counters of a period a query has; of hashes only their sum."""
+    return 1 if collection.true_cells.is_hashed else collection.inputs
+
+
+def query_counters(query: Query, counters: Counters) -> Counters:
+    """Return what a query has of the counters of some periods: of hashes only their sum."""
+    if query.by_hash or counters.ndim == 1:
+        return counters
+    return np.asarray(counters[1:].sum(axis=1))
 
 
 def ranges_from(places: Iterator[int]) -> tuple[tuple[int, int], ...]:

@@ -17,10 +17,11 @@ from veilcount_shared.kinds import CellLabel
 
 from ..series.packed_rows import Counters
 from .noise import NoisyMax, calibrated_noise, noise_selector, noise_source
-from .noise_kinds import NoiseKind
+from .noise_kinds import NoiseDistribution, NoiseKind
 from .opendp_noise import NoiseSource, Selector
 from .priced_query import PricedQuery
-from .query import ErrorBound
+from .query import counters_a_period
+from .truncated_laplace import noise_reach, truncated
 
 LEVEL = 0.95
 SELECTIONS = frozenset({NoiseKind.EXPONENTIAL, NoiseKind.GUMBEL})
@@ -37,6 +38,7 @@ class PartNoise:
     half_width: int  # the noise, or a selection's loss, exceeds it with probability 1 - level
     distribution: NoiseKind = NoiseKind.LAPLACE
     threshold: int | None = None  # what is below it is not released
+    delta: float | None = None  # with which one person's strings pass it
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,16 +101,18 @@ def draw_release(
     select: Selector | None = None,
 ) -> Release:
     """Draw the release. `counters` are the true ones of all its periods, and not kept: summed,
-    or a row for each period if the query wants them so.
+    or a row for each period if the query wants them so, or hashes and their counts.
 
     Whoever calls this has charged the question, and writes charge and release down together. Other
     noise than OpenDP's is for simulations alone.
     """
     collection, query = question.collection, question.query
-    shape = (len(question.periods),) * query.by_period + (collection.inputs,)
+    shape = (len(question.periods),) * query.by_period + (counters_a_period(collection),)
+    if query.by_hash:
+        shape = (2, counters.shape[-1])
     if counters.shape != shape or (counters < 0).any():
-        raise ValueError(f"{collection.name}: give {collection.inputs} counts of true answers")
-    n = int(counters.sum()) if question.publishes_n else None
+        raise ValueError(f"{collection.name}: give {shape[-1]} counts of true answers")
+    n = int(counters[query.by_hash :].sum()) if question.publishes_n else None
     parts = part_noise(question, level)
     widths = [part.half_width for part in parts]
     drawn: tuple[tuple[int, ...], ...] = ()
@@ -146,6 +150,8 @@ def _drawn(
     draw = noise or noise_source(part.distribution)
     if part.threshold is None:
         return tuple(draw(values, part.scale))
+    if part.distribution is NoiseKind.LAPLACE:
+        draw = truncated(draw, part.threshold - 1)
     return _above(part.threshold, values[::2], draw(values[1::2], part.scale))
 
 
@@ -179,16 +185,21 @@ def part_noise(question: PricedQuery, level: float = LEVEL) -> tuple[PartNoise, 
                 question.query.error_width(noise, alpha),
                 noise.kind if isinstance(noise, NoisyMax) else question.cost.noise,
                 least_released(question, noise) if part.has_threshold else None,
+                float(question.threshold_delta) if part.has_threshold else None,
             )
         )
     return tuple(noises)
 
 
-def least_released(question: PricedQuery, noise: ErrorBound) -> int:
+def least_released(question: PricedQuery, noise: NoiseDistribution | NoisyMax) -> int:
     """Return the least count that is released, of places that one person may have made.
 
-    A person of c answers makes c places at most, with c in each at most. Each passes with noise of
-    the threshold - c or more: with probability delta / c at most, on one side [KKMN09].
+    A person of c answers makes c places at most, with c in each at most. Under Gaussian noise each
+    passes with noise of the threshold - c or more: with probability delta / c at most, on one side
+    [KKMN09]. A substitute takes c answers away, and gives c: half of the delta is for either.
     """
-    held = question.person_contributions
-    return held + 1 + noise.half_width(2 * float(question.threshold_delta) / held)
+    answers = question.person_contributions
+    if question.cost.noise is NoiseKind.LAPLACE:
+        delta = question.threshold_delta / question.sensitivity
+        return noise_reach(noise.scale, delta, answers) + 1
+    return answers + 1 + noise.half_width(2 * float(question.threshold_delta) / answers)

@@ -11,6 +11,8 @@ from veilcount_shared.periods import GRACE, period_number
 from veilcount_shared.schedule import period_end
 from veilcount_shared.tokens import PublicKey
 
+from .hash_counts import DENSE_LIMIT
+
 
 @dataclass(frozen=True, slots=True)
 class Series:
@@ -51,6 +53,11 @@ class Series:
     def counters(self) -> int:
         """How many counters its tallies have."""
         return self.collection.mechanism.counters
+
+    @property
+    def counts_hashes(self) -> bool:
+        """Whether a tally holds the hashes that occurred, and no counter for each place."""
+        return self.counters > DENSE_LIMIT
 
     def epoch(self, period: int) -> int:
         """Return the epoch of a period."""

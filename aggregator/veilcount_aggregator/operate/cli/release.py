@@ -48,7 +48,7 @@ FEW = 3  # figures of a release that a line of the journal shows
 @click.option(
     "--rho",
     metavar="NUMBER",
-    help="Rho to spend instead, where the definition has a delta: Gaussian noise.",
+    help="Rho to spend instead, where the definition's budget is in rho: Gaussian noise.",
 )
 @click.option("--from", "first", metavar="DAY", help="The first UTC day, such as 2026-12-01.")
 @click.option("--to", "last", metavar="DAY", help="The last UTC day.")
@@ -155,7 +155,7 @@ def _line(release: Document) -> tuple[str, ...]:
         for figure in figures[:FEW]
     ]
     if release["query"] == STRINGS:
-        shown, figures = [f"{len(figures):,} halves of strings"], []
+        shown, figures = [f"{len(figures):,} strings"], []
     more = [f"and {len(figures) - FEW:,} more"] if len(figures) > FEW else []
     day, query = release["day"], json.dumps(release["query"])
     return (day, query, _cost(release), release["from"], release["to"], "; ".join(shown + more))
@@ -183,13 +183,13 @@ def _figure(figure: Document) -> Row:
 
 
 def _strings(document: Document) -> Iterator[Part]:
-    """Yield the strings found; buckets have no meaning to people."""
-    yield f"{len(document['figures']):,} hashed halves of strings passed the threshold"
+    """Yield the strings found; hashes have no meaning to people."""
+    yield f"{len(document['figures']):,} hashed strings passed the threshold"
     if (named := document["strings"]) is None:
         yield "name strings with --candidates FILE: the release again, at no cost"
         return
     matches = f"{len(named['found']):,} of {named['candidates']:,} candidates found"
-    unnamed = f"{named['unnamed']:,} halves have no name"
+    unnamed = f"{named['unnamed']:,} hashes have no name"
     yield f"{matches}, {named['by_chance']:.2g} expected by chance; {unnamed}"
     rows = [(row["text"], f"{row['figure']:,}", _interval_of(row)) for row in named["found"]]
     yield Table("", ("string", "figure", "interval"), rows)
@@ -199,8 +199,9 @@ def _half_width(part: Document) -> str:
     if part["distribution"] in {"exponential", "gumbel"}:
         return f"within {part['half_width']:,} answers of the best"
     least = part["threshold"]
-    above = "" if least is None else f", released from {least:,} on"
-    return f"+/- {part['half_width']:,}{above}"
+    if least is None:
+        return f"+/- {part['half_width']:,}"
+    return f"+/- {part['half_width']:,}, released from {least:,} on at delta {part['delta']:.3g}"
 
 
 def _head(document: Document) -> str:

@@ -22,7 +22,7 @@ from ..series_reports import (
     SeriesReports,
     refusal_counts,
 )
-from ..transfer_format import bitmap_bytes, pad_zeros
+from ..transfer_format import add_padded, bitmap_bytes, pad_zeros
 from .content import SeriesContent, StoreContent
 
 NOTHING: Counters = np.zeros(0, np.int64)
@@ -76,9 +76,13 @@ def _count(stored: SeriesContent, reports: SeriesReports, place: int) -> None:
         histogram[spent.bit_count() - 1] -= 1
     stored.spent_rows[epoch] = histogram
     stored.reports[cell] += 1
+    places, times = increments(series.collection, reports.messages[place : place + 1])
+    if series.counts_hashes:
+        one = np.array([places, times], np.int64)
+        stored.tallies[cell] = add_padded(stored.tallies.get(cell, NOTHING), one)
+        return
     if len(stored.tallies.get(cell, NOTHING)) < series.counters:  # it is new, or was imported
         stored.tallies[cell] = pad_zeros(stored.tallies.get(cell, NOTHING), series.counters)
-    places, times = increments(series.collection, reports.messages[place : place + 1])
     stored.tallies[cell][places] += times
 
 

@@ -9,6 +9,7 @@ from threading import RLock
 
 import numpy as np
 
+from veilcount_analysis.series.hash_counts import NO_HASHES
 from veilcount_analysis.series.series import Series
 
 from ...errors import RetentionTooEarly, StoreReadOnly
@@ -101,7 +102,7 @@ class MemoryStore:
 
     def counters(self, series: Series, cells: Sequence[Cell]) -> Counters:
         tallies = self.content.series[series.fingerprint].tallies
-        total = np.zeros(series.counters, np.int64)
+        total = NO_HASHES if series.counts_hashes else np.zeros(series.counters, np.int64)
         for cell in cells:
             total = add_padded(total, tallies.get(cell, NOTHING))
         return total

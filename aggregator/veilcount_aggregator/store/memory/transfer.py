@@ -14,6 +14,7 @@ from ..transfer_format import (
     join_key,
     numbers_piece,
     parse_record,
+    parse_tally,
     tally_piece,
     token_pieces,
     token_rows,
@@ -93,9 +94,9 @@ def _write(stored: SeriesContent, piece: TransferPiece, key: list[str]) -> None:
             stored.new_rows[int(key[0])] = int(numbers[0])
         case "spent_rows":
             stored.spent_rows[int(key[0])] = numbers
-        case "tally":
+        case "tally" | "hashes":
             cell = Cell(int(key[0]), int(key[1]))
-            stored.reports[cell], stored.tallies[cell] = int(numbers[0]), numbers[1:]
+            stored.reports[cell], stored.tallies[cell] = parse_tally(piece)
 
 
 def _write_rows(stored: SeriesContent, body: bytes, key: list[str]) -> None:

@@ -29,7 +29,7 @@ from ..series_reports import (
 from ..transfer_format import bitmap_bytes, join_key
 from .identity import StoreIdentity
 from .lua_library import pack, raw
-from .row_permutation import PermutedRows
+from .row_permutation import PermutedRows, RowPermutation
 from .shard_client import Command
 
 Chosen = NDArray[np.intp]
@@ -86,12 +86,14 @@ class EpochBatch:
             for segment, of_cell in group_by_value(reports.segments, of_period):
                 yield join_key(period, segment), of_cell
 
-    def tallies(self) -> Iterator[list[Any]]:
+    def tallies(self, permutation: RowPermutation) -> Iterator[list[Any]]:
         """Yield what to add to the counters of each cell."""
         reports, series = self.sheet.reports, self.sheet.reports.series
         for cell, chosen in self.cells():
-            figures = increments(series.collection, reports.messages[chosen])
-            yield [series.fingerprint, series.counters, cell, len(chosen), *figures]
+            places, counts = increments(series.collection, reports.messages[chosen])
+            if series.counts_hashes:
+                places = permutation.apply_hashes(np.array(places, np.int64)).tolist()
+            yield [series.fingerprint, series.counters, cell, len(chosen), places, counts]
 
     def refusals(self) -> Iterator[str | int]:
         """Return service counters of reports that are not counted, each with its number."""
@@ -119,7 +121,7 @@ class ShardCommit:
     def command(self, identity: StoreIdentity) -> Command:
         """Return the call, with the verdicts that are expected now."""
         pages = [leaf.page(identity.shards) for leaf in self.leaves]
-        tallies = [tally for leaf in self.leaves for tally in leaf.tallies()]
+        tallies = [tally for leaf in self.leaves for tally in leaf.tallies(identity.permutation)]
         counts: list[str | int] = [counter for leaf in self.leaves for counter in leaf.refusals()]
         for counter, times in self.counts.items():
             counts += (join_key(*counter), times) if times else ()

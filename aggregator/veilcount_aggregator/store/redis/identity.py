@@ -14,7 +14,7 @@ from .lua_library import RAISING, call
 from .row_permutation import RowPermutation
 from .shard_client import Command, ShardClient
 
-FORMAT = b"4"
+FORMAT = b"5"
 SLOTS = 16384
 #: of a new store in a cluster: 3, 4, 6 and 12 masters share them evenly, without a copy
 SHARDS = 12

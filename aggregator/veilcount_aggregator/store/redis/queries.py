@@ -13,19 +13,24 @@ from typing import NamedTuple
 
 import numpy as np
 
+from veilcount_analysis.series.hash_counts import merge_hash_counts
+
 from ..interface import Cell
 from ..series_reports import Counters, Numbers, ServiceCounter
-from ..tally_size import COUNTER_BYTES, PAGE, PAGES_A_BYTE, SPARSE
+from ..tally_size import COUNTER_BYTES, HASH_PAGE, PAGE, PAGES_A_BYTE, SPARSE
 from ..transfer_format import add_padded, join_key
 from .connections import pairs
 from .identity import StoreIdentity
 from .lua_library import call, pack
+from .row_permutation import RowPermutation
 from .shard_client import Command, ShardClient
 
 #: pages that one call reads: a MiB, and less than a millisecond of Redis's time
 A_CALL = 64
 #: calls whose answers are held together: some 16 MiB
 CALLS = 16
+#: the index of the pages of hashes
+HASHES = "hashes"
 #: a page of one string
 WHOLE = COUNTER_BYTES * PAGE
 
@@ -40,17 +45,25 @@ class PageBody(NamedTuple):
     held: bytes | list[int]
 
 
-def index_key(base: bytes, fingerprint: str, cell: str) -> bytes:
-    """Return the key of the index of a cell's pages."""
-    return b"%b:pages:%b:%b" % (base, fingerprint.encode(), cell.encode())
-
-
 def split(counters: Counters) -> list[PageBody]:
     """Return the pages of counters, each in the form that it has in a store."""
     padded = np.zeros(-(-len(counters) // PAGE) * PAGE, np.int64)
     padded[: len(counters)] = counters
     by_page = padded.reshape(-1, PAGE)
     return [_body(int(number), by_page[number]) for number in np.flatnonzero(by_page.any(axis=1))]
+
+
+def split_hashes(counters: Counters, permutation: RowPermutation) -> list[PageBody]:
+    """Return the pages of a tally of hashes."""
+    kept, counts = permutation.apply_hashes(counters[0]), counters[1]
+    order = np.argsort(kept)
+    kept, counts = kept[order], counts[order]
+    numbers, starts = np.unique(kept // HASH_PAGE, return_index=True)
+    entries = np.split(np.stack([kept % HASH_PAGE, counts], axis=1), starts[1:])
+    return [
+        PageBody(number, page.ravel().tolist())
+        for number, page in zip(numbers.tolist(), entries, strict=False)
+    ]
 
 
 def _body(number: int, page: Counters) -> PageBody:
@@ -61,10 +74,10 @@ def _body(number: int, page: Counters) -> PageBody:
     return PageBody(number, entries.ravel().tolist())
 
 
-def _numbers(index: bytes) -> Numbers:
+def _numbers(index: bytes, pages_a_byte: int) -> Numbers:
     """Return the numbers of the pages that an index has, the first in its highest bits."""
-    bits = np.unpackbits(np.frombuffer(index, np.uint8)).reshape(-1, PAGES_A_BYTE, 2)
-    return np.flatnonzero(bits.any(axis=2).ravel())
+    bits = np.unpackbits(np.frombuffer(index, np.uint8)).reshape(-1, 8 // pages_a_byte)
+    return np.flatnonzero(bits.any(axis=1))
 
 
 def _calls(
@@ -87,10 +100,15 @@ def _add(total: Counters, numbers: Numbers, pages: Sequence[bytes]) -> None:
         )
     sparse = [at for at, page in enumerate(pages) if len(page) != WHOLE]
     if sparse:
-        whole_pages = np.frombuffer(b"".join(pages[at] for at in sparse), BIG_ENDIAN).reshape(-1, 2)
-        sizes = [len(pages[at]) // (2 * COUNTER_BYTES) for at in sparse]
-        places = np.repeat(numbers[sparse] * PAGE, sizes) + whole_pages[:, 0]
-        total[places] += whole_pages[:, 1]
+        places, counts = _entries(numbers[sparse], [pages[at] for at in sparse], PAGE)
+        total[places] += counts
+
+
+def _entries(numbers: Numbers, pages: Sequence[bytes], width: int) -> Counters:
+    """Return the places and the counts of packed pages of so many counters."""
+    offsets, counts = np.frombuffer(b"".join(pages), BIG_ENDIAN).astype(np.int64).reshape(-1, 2).T
+    sizes = [len(page) // (2 * COUNTER_BYTES) for page in pages]
+    return np.stack([np.repeat(numbers * width, sizes) + offsets, counts])
 
 
 #: numbers that are read at once: some 64 MB of answers
@@ -123,6 +141,15 @@ class ShardReader:
         if size and size <= PAGE:
             return total
         return self._add_pages(fingerprint, names, total)[: size or None]
+
+    def hash_counts(self, fingerprint: str, cells: Sequence[Cell]) -> Counters:
+        """Return the hashes in these cells, and their counts."""
+        stored_pages = list(self._found(HASHES, fingerprint, [join_key(*cell) for cell in cells]))
+        entries = []
+        for numbers, pages in self._read_pages(fingerprint, stored_pages):
+            kept, counts = _entries(numbers, pages, HASH_PAGE)
+            entries.append(np.stack([self._identity.permutation.invert_hashes(kept), counts]))
+        return merge_hash_counts(entries)
 
     def spend_histograms(self, fingerprint: str, most: int) -> dict[int, Counters]:
         """Return per epoch how many rows have spent 1, 2, .. so many slots, or more."""
@@ -210,31 +237,38 @@ class ShardReader:
 
     def _add_pages(self, fingerprint: str, cells: Sequence[str], total: Counters) -> Counters:
         """Return a total with the pages of these cells added; it grows as far as they reach."""
-        stored_pages = list(self._found(fingerprint, cells))
+        stored_pages = list(self._found("pages", fingerprint, cells))
         reach = max((int(numbers[-1]) + 1 for _, _, numbers in stored_pages), default=0)
         grown = np.zeros(max(len(total), reach * PAGE), np.int64)
         grown[: len(total)] = total
+        for numbers, pages in self._read_pages(fingerprint, stored_pages):
+            _add(grown, numbers, pages)
+        return grown
+
+    def _read_pages(
+        self, fingerprint: str, stored_pages: Sequence[tuple[bytes, str, Numbers]]
+    ) -> Iterator[tuple[Numbers, Sequence[bytes]]]:
         calls = list(_calls(fingerprint, stored_pages))
         for first in range(0, len(calls), CALLS):
             some = calls[first : first + CALLS]
             answers = self._servers.execute_all([command for command, _ in some])
             for (_, numbers), pages in zip(some, answers, strict=True):
-                _add(grown, numbers, pages)
-        return grown
+                yield numbers, pages
 
     def _found(
-        self, fingerprint: str, cells: Sequence[str]
+        self, index: str, fingerprint: str, cells: Sequence[str]
     ) -> Iterator[tuple[bytes, str, Numbers]]:
         """Return the numbers of the pages of each cell in each shard, where it has any."""
+        pages_a_byte = 8 if index == HASHES else PAGES_A_BYTE
         requests = [
-            (base, cell, Command(base, ("GET", index_key(base, fingerprint, cell))))
+            (base, cell, Command(base, ("GET", figure_key(base, index, fingerprint, cell))))
             for cell in cells
             for base in self._identity.bases
         ]
         answers = self._servers.execute_all([command for _, _, command in requests])
-        for (base, cell, _), index in zip(requests, answers, strict=True):
-            if index:
-                yield base, cell, _numbers(index)
+        for (base, cell, _), states in zip(requests, answers, strict=True):
+            if states:
+                yield base, cell, _numbers(states, pages_a_byte)
 
 
 def cell_of(text: str) -> Cell:

@@ -1,4 +1,4 @@
-"""The place of a row: a keyed permutation of its 12 bytes.
+"""The place of a row, and of a string's hash: keyed permutations of their bytes.
 
 Pseudonyms are chosen by devices. A hostile one that could tell which rows share a bucket would fill
 a single one. So a row is kept under a name that only the store can compute: two rounds of a Feistel
@@ -8,6 +8,10 @@ rows, and whoever reads one reads the other.
 
 A name's first four bytes, little-endian, are the row's place: its high bits choose the shard, its
 low bits the bucket.
+
+A hash is a device's choice as well, and its first bits choose its page. It is kept as x a, with its
+lower half xored by the upper one, times b, modulo 2^40, for secret odd a and b: of any two hashes
+the first bits agree with at most twice the chance of uniform ones [Dietzfelbinger et al. 1997].
 """
 
 from __future__ import annotations
@@ -17,6 +21,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+
+from veilcount_shared.domain import HASH_BITS
 
 from ..series_reports import ROW_BYTES, Bytes
 
@@ -62,6 +68,20 @@ class RowPermutation:
         words[:, 1] -= self._first(words)
         return words.view(np.uint8)
 
+    def apply_hashes(self, hashes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the numbers that stand for hashes."""
+        return _folded(hashes, *self._factors())
+
+    def invert_hashes(self, kept: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the hashes that numbers stand for."""
+        first, second = (pow(factor, -1, 1 << HASH_BITS) for factor in self._factors())
+        return _folded(kept, second, first)
+
+    def _factors(self) -> tuple[int, int]:
+        """Return two odd numbers of the secret."""
+        first, second, *_ = np.frombuffer(self.secret, "<u8").tolist()
+        return first % (1 << HASH_BITS) | 1, second % (1 << HASH_BITS) | 1
+
     def _first(self, words: NDArray[np.uint32]) -> NDArray[np.uint32]:
         a, b, *_ = np.frombuffer(self.secret, "<u8")
         return _high(words[:, 0].astype(np.uint64) * a + b)
@@ -71,6 +91,14 @@ class RowPermutation:
         low, high = words[:, 1].astype(np.uint64), words[:, 2].astype(np.uint64)
         mixed = _mix((high << _HALF | low) + start)
         return _high((mixed & _LOW) * a + (mixed >> _HALF) * b + c)
+
+
+def _folded(numbers: NDArray[np.int64], first: int, second: int) -> NDArray[np.int64]:
+    """Multiply, xor the halves, and multiply, modulo 2^40; the middle is its own inverse."""
+    last = np.uint64((1 << HASH_BITS) - 1)
+    words = numbers.astype(np.uint64) * np.uint64(first) & last
+    words ^= words >> np.uint64(HASH_BITS // 2)
+    return (words * np.uint64(second) & last).astype(np.int64)
 
 
 def shard_numbers(places: NDArray[np.uint32], count: int) -> NDArray[np.int64]:

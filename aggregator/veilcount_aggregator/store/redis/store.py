@@ -16,6 +16,7 @@ Keys of a shard, each after its base `veilcount:{..}`:
     :tally:SERIES:CELL:PAGE   some counters of a large tally: a packed hash of those that are not
                               zero, or a string of all
     :pages:SERIES:CELL        the pages of a large tally, two bits each: none, hash, string
+    :hashes:SERIES:CELL       those of a tally of hashes, a bit each: all of them are hashes
     :batches:SERIES           entries of shufflers' batches, in the home of the series alone
     :tokens:SERIES:PERIOD     the tokens that they have spent
     :token_periods:SERIES     of which periods there are any
@@ -199,6 +200,8 @@ class RedisStore(RedisRecords):
         return self._reader.report_counts(series.fingerprint)
 
     def counters(self, series: Series, cells: Sequence[Cell]) -> Counters:
+        if series.counts_hashes:
+            return self._reader.hash_counts(series.fingerprint, cells)
         return self._reader.counters(series.fingerprint, cells, series.counters)
 
     def spend_histograms(self, series: Series) -> dict[int, Counters]:

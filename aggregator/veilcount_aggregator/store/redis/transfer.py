@@ -12,6 +12,8 @@ from zlib import crc32
 
 import numpy as np
 
+from veilcount_shared.domain import HASH_BITS
+
 from ...errors import StoreReadOnly
 from ..interface import TransferPiece
 from ..series_reports import ROW_BYTES, Bytes, Counters
@@ -22,12 +24,13 @@ from ..transfer_format import (
     join_key,
     numbers_piece,
     parse_record,
+    parse_tally,
     tally_piece,
 )
 from .batch_shard import BatchReader, put_batch, put_tokens
 from .identity import RECORDS_BASE, StoreIdentity
 from .lua_library import call, pack, raw
-from .queries import BIG_ENDIAN, ShardReader, figure_key, split
+from .queries import BIG_ENDIAN, ShardReader, figure_key, split, split_hashes
 from .read_only import is_read_only
 from .records import RedisRecords, pack_records
 from .row_permutation import shard_numbers
@@ -52,6 +55,7 @@ class RedisTransfer:
             "service_counter": self._put_service_counter,
             "spent_rows": self._put_spent_rows,
             "tally": self._put_tally,
+            "hashes": self._put_tally,
             "rows": self._put_rows,
             "batch": self._put_batch,
             "tokens": self._put_tokens,
@@ -101,7 +105,9 @@ class RedisTransfer:
 
     def _tallies(self, series: str) -> Iterator[TransferPiece]:
         for cell, reports in sorted(self._reader.report_counts(series).items()):
-            yield tally_piece(reports, self._reader.counters(series, [cell], 0), series, cell)
+            hashes = self._reader.hash_counts(series, [cell])
+            counters = hashes if hashes.size else self._reader.counters(series, [cell], 0)
+            yield tally_piece(reports, counters, series, cell)
 
     def _rows(self, series: str) -> Iterator[TransferPiece]:
         dropped = self._reader.dropped(series)
@@ -196,11 +202,24 @@ class RedisTransfer:
 
     def _put_tally(self, piece: TransferPiece) -> Iterator[Command]:
         series, cell = piece.key.split("/", 1)
-        counters = decode_numbers(piece.body)
         home = self._home(piece.key)
         for base in self._identity.bases:
-            arguments = pack(_tally(int(counters[0]), counters[1:]) if base == home else NO_TALLY)
+            arguments = pack(self._tally(*parse_tally(piece)) if base == home else NO_TALLY)
             yield self._identity.call("import_tally", base, series, cell, arguments)
+
+    def _tally(self, reports: int, counters: Counters) -> list[Any]:
+        """Return a tally as `import_tally` takes it."""
+        is_hashes = counters.ndim > 1
+        if not is_hashes and len(counters) <= PAGE:
+            return [reports, 0, raw(counters.astype(BIG_ENDIAN).tobytes()), []]
+        if is_hashes:
+            size, pages = 1 << HASH_BITS, split_hashes(counters, self._identity.permutation)
+        else:
+            size, pages = len(counters), split(counters)
+        arguments = [
+            [number, raw(value) if isinstance(value, bytes) else value] for number, value in pages
+        ]
+        return [reports, size, raw(b""), arguments]
 
     def _put_rows(self, piece: TransferPiece) -> Iterator[Command]:
         series, epoch, width, _ = piece.key.split("/")
@@ -238,16 +257,5 @@ class RedisTransfer:
         return self._servers.execute_one(Command(base, words))
 
 
-#: reports, counters, the string of a small tally, the pages of a large one
+#: reports, counters (of hashes 2^40), the string of a small tally, the pages of a large one
 NO_TALLY = [0, 0, raw(b""), []]
-
-
-def _tally(reports: int, counters: Counters) -> list[Any]:
-    """Return a tally as `place` takes it."""
-    if len(counters) <= PAGE:
-        return [reports, 0, raw(counters.astype(BIG_ENDIAN).tobytes()), []]
-    arguments = [
-        [number, raw(value) if isinstance(value, bytes) else value]
-        for number, value in split(counters)
-    ]
-    return [reports, len(counters), raw(b""), arguments]

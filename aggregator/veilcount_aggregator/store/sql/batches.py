@@ -29,7 +29,9 @@ def change_batch(database: SqlConnection, series: Series, change: BatchChange) -
     put_entry(database, number, change.key, change.entry)
     spend_tokens(database, number, change.period, (row.tobytes() for row in change.spent))
     if change.counters is not None:
-        SqlTally(database, number, Cell(change.period, 0)).grow(change.reports, change.counters)
+        SqlTally(database, number, Cell(change.period, 0)).grow(
+            series, change.reports, change.counters
+        )
     return True
 
 

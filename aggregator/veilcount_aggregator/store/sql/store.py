@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from veilcount_analysis.series.hash_counts import merge_hash_counts
 from veilcount_analysis.series.series import Series
 
 from ...errors import RetentionTooEarly
@@ -114,7 +115,7 @@ class SqlStore(SqlRecords):
             cells = unmerged_cells(database, number, last)
         for cell in cells:
             with self.changing() as database:
-                SqlTally(database, number, cell).finish(series.counters)
+                SqlTally(database, number, cell).finish(series)
             sleep(PAUSE)
 
     # -- what the analyst reads ----------------------------------------------------------------
@@ -124,12 +125,14 @@ class SqlStore(SqlRecords):
         return {Cell(period, segment): n for period, segment, n in rows if n > 0}
 
     def counters(self, series: Series, cells: Sequence[Cell]) -> Counters:
-        total = np.zeros(series.counters, np.int64)
         with self.reading() as database:
-            numbers = intake.find_series(database, series.fingerprint)
-            if numbers:
-                for cell in cells:
-                    SqlTally(database, numbers[0], cell).add_to(total)
+            number, _ = intake.find_series(database, series.fingerprint) or (0, 0)
+            tallies = [SqlTally(database, number, cell) for cell in cells]
+            if series.counts_hashes:
+                return merge_hash_counts(tally.hash_counts() for tally in tallies)
+            total = np.zeros(series.counters, np.int64)
+            for tally in tallies:
+                tally.add_to(total)
         return total
 
     def spend_histograms(self, series: Series) -> dict[int, Counters]:

@@ -3,19 +3,20 @@
 A large tally (up to four million counters) is never rewritten for a few reports. Each group adds a
 part, the counters it touched and by how much; `FAN` parts of one level become one part of the next,
 and the last level holds one part only. So a tally is the sum of a few dozen parts at most, and each
-number in it was written once a level.
+number in it was written once a level. A tally of hashes is kept in parts alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
 
 from veilcount_analysis.mechanisms import increments, tally
+from veilcount_analysis.series.hash_counts import merge_hash_counts
 from veilcount_analysis.series.series import Series
-from veilcount_shared import Collection
 
 from ..interface import Cell
 from ..series_reports import Bytes, Counters
@@ -41,10 +42,10 @@ _WHOLE = "select counters from tally where series = ? and period = ? and segment
 _FOLDED = "update tally set waiting = 0 where series = ? and period = ? and segment = ?"
 _CLEAR = "delete from tally where series = ? and period = ? and segment = ?"
 
-_PART = "insert into part (series, period, segment, level, dense, body) values (?, ?, ?, ?, ?, ?)"
+_PART = "insert into part (series, period, segment, level, form, body) values (?, ?, ?, ?, ?, ?)"
 _COUNT = "select count(*) from part where series = ? and period = ? and segment = ? and level = ?"
 _PARTS = (
-    "select dense, body from part where series = ? and period = ? and segment = ? and level <= ?"
+    "select form, body from part where series = ? and period = ? and segment = ? and level <= ?"
 )
 _CLEAR_PARTS = "delete from part where series = ? and period = ? and segment = ? and level <= ?"
 
@@ -62,25 +63,25 @@ class SqlTally:
         if series.counters <= SMALL:
             self._grow_whole(len(messages), tally(series.collection, messages))
         else:
-            part = TallyPart.touched(series.collection, messages)
-            self._grow_parts(len(messages), part, series.counters)
+            part = TallyPart.touched(series, messages)
+            self._grow_parts(len(messages), part, series)
 
-    def grow(self, n: int, counters: Counters) -> None:
+    def grow(self, series: Series, n: int, counters: Counters) -> None:
         """Add what was counted elsewhere."""
-        if len(counters) <= SMALL:
+        if series.counters <= SMALL:
             self._grow_whole(n, counters.copy())
         else:
-            self._grow_parts(n, TallyPart.from_counters(counters), len(counters))
+            self._grow_parts(n, TallyPart.from_counters(counters), series)
 
     def _grow_whole(self, n: int, total: Counters) -> None:
         self._add_whole(total)
         self._database.execute(_ADD, (*self._here, n, encode_numbers(total)))
 
-    def _grow_parts(self, n: int, part: TallyPart, size: int) -> None:
+    def _grow_parts(self, n: int, part: TallyPart, series: Series) -> None:
         self._append(0, part)
         row = self._database.execute(_ADD_PART, (*self._here, n)).fetchone()
         if row[0] >= FAN:
-            self._fold(size)
+            self._fold(series)
 
     def add_to(self, total: Counters) -> None:
         """Add the counters to a total."""
@@ -88,10 +89,16 @@ class SqlTally:
         for part in self._parts(TOP):
             part.add_to(total)
 
+    def hash_counts(self, level: int = TOP) -> Counters:
+        """Return the hashes that the parts up to a level hold, and their counts."""
+        return merge_hash_counts(part.hash_counts for part in self._parts(level))
+
     def read(self) -> Counters:
         """Return the counters as far as any was touched, without knowing how many there are."""
-        whole = [TallyPart(True, body) for (body,) in self._whole()]
+        whole = [TallyPart(PartForm.DENSE, body) for (body,) in self._whole()]
         parts = [*whole, *self._parts(TOP)]
+        if any(part.form == PartForm.HASHES for part in parts):
+            return self.hash_counts()
         total = np.zeros(max((part.reach for part in parts), default=0), np.int64)
         for part in parts:
             part.add_to(total)
@@ -101,14 +108,14 @@ class SqlTally:
         """Set n and the counters, whatever stood here."""
         self._database.execute(_CLEAR, self._here)
         self._database.execute(_CLEAR_PARTS, (*self._here, TOP))
-        small = len(counters) <= SMALL
+        small = counters.ndim == 1 and len(counters) <= SMALL
         self._database.execute(_ADD, (*self._here, n, encode_numbers(counters) if small else b""))
         if not small:
             self._append(TOP, TallyPart.from_counters(counters))
 
-    def finish(self, size: int) -> None:
+    def finish(self, series: Series) -> None:
         """Make one part of all: it is read fastest, and nothing comes any more."""
-        self._merge(TOP, size)
+        self._merge(TOP, series)
 
     def _whole(self) -> Iterable[tuple[bytes]]:
         rows: Iterable[tuple[bytes]] = self._database.execute(_WHOLE, self._here)
@@ -116,32 +123,35 @@ class SqlTally:
 
     def _add_whole(self, total: Counters) -> None:
         for (body,) in self._whole():
-            TallyPart(True, body).add_to(total)
+            TallyPart(PartForm.DENSE, body).add_to(total)
 
     def _parts(self, level: int) -> Iterator[TallyPart]:
-        return (TallyPart(*row) for row in self._database.execute(_PARTS, (*self._here, level)))
+        rows = self._database.execute(_PARTS, (*self._here, level))
+        return (TallyPart(PartForm(form), body) for form, body in rows)
 
     def _append(self, level: int, part: TallyPart) -> None:
         self._database.execute(_PART, (*self._here, level, *part))
 
-    def _fold(self, size: int) -> None:
+    def _fold(self, series: Series) -> None:
         """Make one part of each full level, from the lowest up."""
         for level in range(TOP):
             if self._database.execute(_COUNT, (*self._here, level)).fetchone()[0] < FAN:
                 break
-            self._merge(level, size)
+            self._merge(level, series)
         self._database.execute(_FOLDED, self._here)
 
-    def _merge(self, level: int, size: int) -> None:
+    def _merge(self, level: int, series: Series) -> None:
         """Make one part of all up to a level; half full, it goes where whole tallies are."""
-        total = self._sum(level, size)
-        if level + 1 >= TOP or 2 * np.count_nonzero(total) >= size:
-            level, total = TOP, self._sum(TOP, size)
+        total = self._sum(level, series)
+        if level + 1 >= TOP or 2 * np.count_nonzero(total) >= series.counters:
+            level, total = TOP, self._sum(TOP, series)
         self._database.execute(_CLEAR_PARTS, (*self._here, level))
         self._append(min(level + 1, TOP), TallyPart.from_counters(total))
 
-    def _sum(self, level: int, size: int) -> Counters:
-        total = np.zeros(size, np.int64)
+    def _sum(self, level: int, series: Series) -> Counters:
+        if series.counts_hashes:
+            return self.hash_counts(level)
+        total = np.zeros(series.counters, np.int64)
         for part in self._parts(level):
             part.add_to(total)
         return total
@@ -157,38 +167,57 @@ def unmerged_cells(database: SqlConnection, number: int, last: int) -> list[Cell
     return [Cell(*row) for row in rows]
 
 
+class PartForm(IntEnum):
+    """What the numbers of a part are."""
+
+    SPARSE = 0  # places, then their counts
+    DENSE = 1  # a counter for each place
+    HASHES = 2  # hashes, ascending, then their counts
+
+
 class TallyPart(NamedTuple):
     """A summand of a tally."""
 
-    dense: bool
+    form: PartForm
     body: bytes
 
     @classmethod
     def from_counters(cls, counters: Counters) -> TallyPart:
         """Write counters in the shorter form."""
+        if counters.ndim > 1:
+            return cls(PartForm.HASHES, encode_numbers(counters))
         places = np.flatnonzero(counters)
         if 2 * len(places) >= len(counters):
-            return cls(True, encode_numbers(counters))
-        return cls(False, encode_numbers(places) + encode_numbers(counters[places]))
+            return cls(PartForm.DENSE, encode_numbers(counters))
+        return cls(PartForm.SPARSE, encode_numbers(places) + encode_numbers(counters[places]))
 
     @classmethod
-    def touched(cls, collection: Collection, messages: Bytes) -> TallyPart:
+    def touched(cls, series: Series, messages: Bytes) -> TallyPart:
         """Return the counters that messages touch: their tally, without its many zeros."""
-        places, counts = increments(collection, messages)
-        return cls(False, encode_numbers(places) + encode_numbers(counts))
+        if series.counts_hashes:
+            return cls.from_counters(tally(series.collection, messages))
+        places, counts = increments(series.collection, messages)
+        return cls(PartForm.SPARSE, encode_numbers(places) + encode_numbers(counts))
+
+    @property
+    def hash_counts(self) -> Counters:
+        """The hashes and their counts."""
+        return decode_numbers(self.body).reshape(2, -1)
 
     @property
     def reach(self) -> int:
         """How many counters it may touch."""
         counters = decode_numbers(self.body)
         return (
-            len(counters) if self.dense else int(counters[: len(counters) // 2].max(initial=-1)) + 1
+            len(counters)
+            if self.form == PartForm.DENSE
+            else int(counters[: len(counters) // 2].max(initial=-1)) + 1
         )
 
     def add_to(self, total: Counters) -> None:
         """Add it to a total; each place stands in it once."""
         counters = decode_numbers(self.body)
-        if self.dense:
+        if self.form == PartForm.DENSE:
             total[: len(counters)] += counters
         else:
             places, counts = np.split(counters, 2)

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-import numpy as np
-
 from ..interface import Cell, TransferPiece
 from ..series_reports import ROW_BYTES
 from ..transfer_format import (
@@ -22,6 +20,7 @@ from ..transfer_format import (
     join_key,
     numbers_piece,
     parse_record,
+    parse_tally,
     tally_piece,
     token_pieces,
     token_rows,
@@ -224,12 +223,12 @@ def _write_tally(database: SqlConnection, piece: TransferPiece, *, add: bool) ->
     fingerprint, period, segment = piece.key.split("/")
     number, _ = ensure_series(database, fingerprint)
     cell = Cell(int(period), int(segment))
-    tally, numbers = SqlTally(database, number, cell), decode_numbers(piece.body)
+    tally, (reports, counters) = SqlTally(database, number, cell), parse_tally(piece)
     if add:
         query = "select n from tally where series = ? and period = ? and segment = ?"
-        for n in database.execute(query, (number, *cell)).fetchall():
-            numbers = add_padded(numbers, np.concatenate([n, tally.read()]))
-    tally.put(int(numbers[0]), numbers[1:])
+        for (n,) in database.execute(query, (number, *cell)).fetchall():
+            reports, counters = reports + n, add_padded(tally.read(), counters)
+    tally.put(reports, counters)
 
 
 def _write_rows(database: SqlConnection, piece: TransferPiece, *, add: bool) -> None:
@@ -278,6 +277,7 @@ _WRITERS = {
     "service_counter": _write_service_counter,
     "spent_rows": _write_spent_rows,
     "tally": _write_tally,
+    "hashes": _write_tally,
     "rows": _write_rows,
     "batch": _write_batch,
     "tokens": _write_tokens,

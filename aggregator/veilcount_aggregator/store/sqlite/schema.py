@@ -7,7 +7,7 @@ import sqlite3
 from ...errors import StoreUnfit
 
 #: of the tables; a file of another format is refused, so every change of them adds 1
-FORMAT = 9
+FORMAT = 10
 
 #: "veil": what tells a store from another program's database
 APPLICATION = 0x7665696C
@@ -69,7 +69,7 @@ create table tally (
 
 create table part (
     number integer primary key, series integer not null, period integer not null,
-    segment integer not null, level integer not null, dense integer not null, body blob not null
+    segment integer not null, level integer not null, form integer not null, body blob not null
 ) strict;
 create index part_of on part (series, period, segment, level);
 

@@ -120,7 +120,7 @@ def test_a_comparison_says_what_could_have_been_seen(typed: Type, answered: str)
     printed, document = typed(*words), typed(*words, "--json").json
 
     assert printed.code == 0
-    assert "would not have been detected" in printed.out
+    assert "would have been seen 4 times in 5" in printed.out
     assert "Detectable" in printed.out
     assert "valid at every look" in printed.out
     assert printed.out.count("n = 4,000 answers") == 2

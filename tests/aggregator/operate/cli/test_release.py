@@ -89,14 +89,14 @@ def test_open_strings_are_released_from_a_threshold_on_and_named_for_free(
 
     assert "released from" in dry.out
     assert (refused.code, "1 to 200 visible characters" in refused.err) == (2, True)
-    assert "2 hashed halves of strings passed the threshold" in first.out
+    assert "1 hashed strings passed the threshold" in first.out
     assert "cost rho 0.01" in first.out
     assert "1 of 3 candidates found" in table.out
     assert "free, paid before" in table.out
     assert [each["text"] for each in found["strings"]["found"]] == ["otter"]
     assert found["strings"]["found"][0]["low"] <= 600 <= found["strings"]["found"][0]["high"]
     assert found["noise"][0]["threshold"] > 2
-    assert "2 halves of strings" in past.out
+    assert "1 strings" in past.out
 
 
 def test_a_budget_that_does_not_pay_is_1_and_says_all_three(

@@ -19,9 +19,12 @@ from veilcount_aggregator.records import counter_admission
 from veilcount_aggregator.records.counter_admission import AdmittedMemory, require_memory
 from veilcount_aggregator.store import COUNTED, UNDECIDED, Cell, Store
 from veilcount_aggregator.store.redis.memory_limit import SHARE
+from veilcount_aggregator.store.redis.row_permutation import RowPermutation
 from veilcount_aggregator.store.redis.shard_client import Command
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
 from veilcount_aggregator.store.tally_size import (
+    HASH_BYTES,
+    HASH_PAGES,
     PAGE,
     SPARSE,
     period_bytes,
@@ -55,7 +58,7 @@ def _usage(server: RedisServer) -> int:
     with server.connection() as connection:
         keys = [
             key
-            for kind in ("tally", "pages", "reports")
+            for kind in ("tally", "pages", "hashes", "reports")
             for key in connection.scan_iter(f"*:{kind}:*", count=1000)
         ]
         return sum(connection.memory_usage(key, samples=0) or 0 for key in keys)
@@ -259,6 +262,39 @@ def test_what_reports_touched_takes_what_is_reckoned(
     reckoned = sum(touched_bytes(which.counters, number) for number in counts)
     assert usage(server) / 1.1 < reckoned
     assert many > 300 or reckoned < 1.8 * usage(server)
+
+
+@pytest.mark.parametrize("many", [1, 300, 6_000])
+@pytest.mark.parametrize("permuted", [True, False], ids=["", "planted"])
+def test_hashes_take_no_more_than_is_reckoned_for_a_report(
+    server: RedisServer,
+    store: RedisStore,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    many: int,
+    permuted: bool,
+) -> None:
+    """Whatever a hostile client sends: a counter comes with a report, whose row is new. Hashes of
+    its choice share no page; without the permutation (planted) one has them all."""
+    if not permuted:
+        monkeypatch.setattr(RowPermutation, "_factors", lambda _: (1, 1))
+    which = series("hashes")
+    for first in range(0, many, 2_000):
+        numbers = range(first, min(first + 2_000, many))
+        send(store, which, *(report(n, message=n) for n in numbers))
+    encodings = kinds(server, store, which)
+
+    assert store.counters(which, [Cell(0, 0)]).tolist() == [list(range(many)), [1] * many]
+    assert usage(server) < touched_bytes(which.counters, many)
+    assert touched_bytes(which.counters, many) <= (
+        period_bytes(which.collection) + many * HASH_BYTES
+    )
+    if permuted:
+        assert set(encodings.values()) == {"listpack"}
+        assert len(encodings) > 0.4 * min(many, HASH_PAGES)
+    else:
+        assert list(encodings) == [0]
+        assert usage(server) < 1_600 + many * HASH_BYTES
 
 
 def test_small_tallies_take_what_is_reckoned(server: RedisServer, store: RedisStore) -> None:

@@ -77,6 +77,37 @@ def test_without_the_secret_s_work_one_bucket_would_have_them_all() -> None:
     assert _unevenness(loads) > chi2.isf(ALPHA, 63)
 
 
+#: hashes that a device may send
+CHOSEN_HASHES = {
+    "counting": np.arange(MANY),
+    "the same lower half": np.arange(MANY) << 20,
+    "far apart": np.arange(MANY) << 24,
+    "beginning alike": (1 << 39) + np.arange(MANY),
+}
+
+
+@given(SECRETS, st.lists(st.integers(0, (1 << 40) - 1), min_size=1, max_size=20))
+def test_every_number_is_one_hash_s(secret: bytes, hashes: list[int]) -> None:
+    permutation = RowPermutation(secret)
+    numbers = permutation.apply_hashes(np.array(hashes))
+
+    assert permutation.invert_hashes(numbers).tolist() == hashes
+    assert all(0 <= number < 1 << 40 for number in numbers.tolist())
+
+
+@pytest.mark.parametrize("chosen", CHOSEN_HASHES)
+@pytest.mark.parametrize("bits", [1, 6, 10, 13])
+def test_chosen_hashes_fall_into_pages_like_random_ones(chosen: str, bits: int) -> None:
+    """At most as uneven as above; under a secret of zeros, one page would have them."""
+    for permutation, even in ((SEEDED, True), (RowPermutation(bytes(SECRET_BYTES)), False)):
+        pages = permutation.apply_hashes(CHOSEN_HASHES[chosen]) >> 40 - bits
+        loads = np.bincount(pages, minlength=1 << bits)
+        if even:
+            assert _unevenness(loads) < chi2.isf(ALPHA, (1 << bits) - 1)
+        elif chosen in {"counting", "beginning alike"}:
+            assert loads.max() == MANY
+
+
 def test_a_secret_has_its_length() -> None:
     with pytest.raises(ValueError, match="48 bytes"):
         RowPermutation(b"short")

@@ -140,9 +140,9 @@ def test_a_group_that_fails_inside_leaves_nothing(store: SqliteStore) -> None:
 
 
 def parts(store: SqliteStore) -> list[tuple[int, int]]:
-    """Return whether each part of the tallies is dense, and its level."""
+    """Return the form of each part of the tallies, and its level."""
     with store.file.reading() as database:
-        return database.execute("select dense, level from part").fetchall()
+        return database.execute("select form, level from part").fetchall()
 
 
 def test_a_tally_is_kept_in_few_parts(store: SqliteStore) -> None:

@@ -247,10 +247,10 @@ def test_open_strings_are_named_after_their_release(analyst: Visitor) -> None:
     named = _dry(analyst, path, shown="1", candidates="otter\r\nrare\r\n")
     wrong = _dry(analyst, path, shown="1", candidates="otter\r\n\x07")
 
-    assert "on the count of each half of a string, released from" in dry.text
-    assert "2 hashed halves of strings passed the threshold" in after.text
+    assert "on the count of each string, released from" in dry.text
+    assert "1 hashed strings passed the threshold" in after.text
     assert "1 of 2 strings were found" in named.text
-    assert "0 halves are still without a name" in named.text
+    assert "0 hashes are still without a name" in named.text
     assert "otter 9" in named.text or "otter 8" in named.text
     assert "1 to 200 visible characters" in wrong.text
 

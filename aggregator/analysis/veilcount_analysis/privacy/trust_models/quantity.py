@@ -25,6 +25,7 @@ from veilcount_shared.domain import (
 from veilcount_shared.mechanisms import (
     HashedStrings,
     Moments,
+    PairTables,
     Randomizer,
     RangeTree,
     TrendMechanism,
@@ -110,11 +111,18 @@ class Quantity:
     width: float = 1.0  # from the lowest possible truth to the highest
     name: str = "share"
     figures: int = 1  # of which each device reports one
+    moved_counts: int = TWO_COUNTS  # of a curator's histogram, by 1, if a person answers otherwise
 
     @classmethod
     def of_values(cls, k: int) -> Quantity:
         """Return the shares of k values."""
         return cls(ShareMechanisms(k), k)
+
+    @classmethod
+    def of_several(cls, family: Family, values: int, most: int) -> Quantity:
+        """Return the shares of values of which a person ticks so many at most."""
+        moved = min(2 * most, values)
+        return cls(family, values, name="share of a value that few tick", moved_counts=moved)
 
     @classmethod
     def of_strings(cls, bits: int = BUCKET_BITS, parts: int = HALVES) -> Quantity:
@@ -128,6 +136,13 @@ class Quantity:
         moments = partial(Moments.for_epsilon, features=features)
         many = len(moments(Fraction(1)).moments)
         return cls(moments, None, MOMENT_WIDTH, "moment", many)
+
+    @classmethod
+    def of_tables(cls, sizes: tuple[int, ...]) -> Quantity:
+        """Return the cells of the largest table of two questions with so many answers."""
+        tables = partial(PairTables.for_epsilon, sizes=sizes)
+        subsets = tables(Fraction(1)).subsets
+        return cls(tables, max(subset.k for subset in subsets), name="cell", figures=len(subsets))
 
     @classmethod
     def of_trend(cls, periods: int, changes: int) -> Quantity:
@@ -164,12 +179,12 @@ class Quantity:
 
     def curator(self, epsilon: Fraction) -> DiscreteLaplaceNoise:
         """Return a trusted curator's noise: on a histogram, or on a sum over the number's grid."""
-        sensitivity = GRID if self.inputs is None else TWO_COUNTS
+        sensitivity = GRID if self.inputs is None else self.moved_counts
         return DiscreteLaplaceNoise(float(sensitivity / epsilon))
 
     def gaussian_curator(self, epsilon: Fraction, delta: Fraction) -> DiscreteGaussianNoise:
         """Return the same with Gaussian noise that spends the whole (epsilon, delta) at once."""
-        squared = GRID**2 if self.inputs is None else TWO_COUNTS  # two counts move by one each
+        squared = GRID**2 if self.inputs is None else self.moved_counts
         return DiscreteGaussianNoise(sqrt(squared / (2 * largest_rho(epsilon, delta))))
 
     @property

@@ -34,6 +34,7 @@ from ..query import (
     Query,
     QueryOption,
     QueryPart,
+    counters_a_period,
     require_summable,
 )
 from ..sensitivity import count_sensitivity, sum_sensitivity
@@ -84,8 +85,8 @@ class RunningTotalQuery(ParallelQuery):
 
     def over(self, periods: range, noise: NoiseKind, collection: Collection) -> Query:
         """Return it over some periods, which decide the strategy."""
-        if len(periods) > MAX_PERIODS or len(periods) * collection.inputs > MAX_COUNTERS:
-            most = min(MAX_PERIODS, MAX_COUNTERS // collection.inputs)
+        most = min(MAX_PERIODS, MAX_COUNTERS // counters_a_period(collection))
+        if len(periods) > most:
             raise QueryError("to", len(periods), f"give at most {most} periods of these values")
         return replace(self, periods=periods, noise=noise)
 

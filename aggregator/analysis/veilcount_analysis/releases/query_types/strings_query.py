@@ -2,8 +2,8 @@
 
 Which strings exist is secret itself: noise on those that do and on no others would show the rest.
 So what noise is added to is released only from a threshold on that one person's strings pass with
-probability delta at most [KKMN09]. A string is a bucket in each of two halves of the answers, and
-the buckets are released; to name candidates in them afterwards is free (`queries.named_strings`).
+probability delta at most [KKMN09]. A string is counted by its hash, and hashes are released; to
+name candidates in them afterwards is free (`queries.named_strings`).
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
-
-import numpy as np
 
 from veilcount_shared import Collection
 from veilcount_shared.kinds import CellLabel
@@ -34,21 +32,22 @@ from ..sensitivity import histogram_sensitivity, squared_histogram_sensitivity
 
 @dataclass(frozen=True, slots=True)
 class StringsQuery(ParallelQuery):
-    """How many answers are in each bucket of open strings, of those that pass the threshold."""
+    """How many answers have each hash of open strings, of those that pass the threshold."""
 
     kind: ClassVar[str] = "strings"
     forms: ClassVar[Mapping[str, str]] = {'"strings"': "the strings that many have"}
+    by_hash: ClassVar[bool] = True
 
     @classmethod
     def options(cls, collection: Collection) -> Iterator[QueryOption]:
-        if collection.true_cells.hash_parts:
+        if collection.true_cells.is_hashed:
             yield QueryOption(cls.kind, cls.forms['"strings"'])
 
     @classmethod
     def parse(cls, written: object, collection: Collection) -> Query | None:
         if written != cls.kind:
             return None
-        if not collection.true_cells.hash_parts:
+        if not collection.true_cells.is_hashed:
             raise QueryError("query", written, f'{collection.name} lists its values: "histogram"')
         return cls()
 
@@ -64,9 +63,8 @@ class StringsQuery(ParallelQuery):
         )
 
     def true_values(self, collection: Collection, counters: Counters) -> list[list[int]]:
-        """Return the places that there are, and their counts, by turns."""
-        places = np.flatnonzero(counters)
-        return [np.stack([places, counters[places]], axis=1).ravel().tolist()]
+        """Return the hashes that there are, and their counts, by turns."""
+        return [counters.T.ravel().tolist()]
 
     def figures(
         self, noised: Noised, noise: Sequence[DrawnNoise], alpha: float, n: int | None
@@ -74,6 +72,5 @@ class StringsQuery(ParallelQuery):
         return [count_interval(count, noise[0].half_width) for count in noised[0][1::2]]
 
     def labels(self, collection: Collection, noised: Noised) -> tuple[CellLabel, ...]:
-        """Return the half, from 1, and the bucket of each count."""
-        size = collection.inputs // collection.true_cells.hash_parts
-        return tuple((place // size + 1, place % size) for place in noised[0][::2])
+        """Return the hash of each count."""
+        return tuple(noised[0][::2])

@@ -2,7 +2,8 @@
 --
 -- Their memory was admitted with the definition: nothing here is refused. A page is a packed hash of
 -- the counters that are not zero until it would have more than SPARSE of them, and then a string. An
--- index says which it is, in two bits a page.
+-- index says which it is, in two bits a page. A tally of hashes has pages by their first bits, which
+-- stay hashes: a string would have a counter for each of the others too. Its index has a bit a page.
 
 local ABSENT, PACKED_PAGE, WHOLE_PAGE = 0, 1, 2
 local PAGES_AT_ONCE = 300 -- three arguments each
@@ -17,7 +18,7 @@ end
 
 local function tally_keys(base, series, cell)
   local name = series .. ':' .. cell
-  return base .. ':tally:' .. name, base .. ':pages:' .. name
+  return base .. ':tally:' .. name, base .. ':pages:' .. name, base .. ':hashes:' .. name
 end
 
 local function index_bytes(counters)
@@ -37,17 +38,17 @@ local function write_string(tally)
 end
 
 -- The pages that a group touches of a large tally.
-local function find_pages(tally)
+local function find_pages(tally, width)
   local found, pages = {}, {}
   for at, place in ipairs(tally.places) do
-    local number = floor(place / PAGE)
+    local number = floor(place / width)
     local page = found[number]
     if not page then
       page = {number = number, key = tally.key .. ':' .. number, offsets = {}, counts = {}}
       found[number] = page
       pages[#pages + 1] = page
     end
-    page.offsets[#page.offsets + 1] = place % PAGE
+    page.offsets[#page.offsets + 1] = place % width
     page.counts[#page.counts + 1] = tally.counts[at]
   end
   return pages
@@ -113,7 +114,7 @@ local function write_whole(page)
 end
 
 local function write_pages(tally)
-  local pages, states = find_pages(tally), {}
+  local pages, states = find_pages(tally, PAGE), {}
   find_states(tally.index, pages)
   if call('STRLEN', tally.index) < index_bytes(tally.counters) then
     states = {'SET', 'u2', '#' .. PAGES_A_BYTE * index_bytes(tally.counters) - 1, 0}
@@ -135,12 +136,23 @@ local function write_pages(tally)
   call_in_parts('BITFIELD', tally.index, states)
 end
 
+local function write_hashes(tally)
+  for _, page in ipairs(find_pages(tally, HASH_PAGE)) do
+    for at, offset in ipairs(page.offsets) do
+      call('HINCRBY', page.key, offset, page.counts[at])
+    end
+    call('SETBIT', tally.hashes, page.number, 1)
+  end
+end
+
 local function write_tallies(base, given)
   for _, each in ipairs(given) do
     local series, counters, cell, reports, places, counts = unpack(each)
     local tally = {counters = counters, places = places, counts = counts}
-    tally.key, tally.index = tally_keys(base, series, cell)
-    if counters > PAGE then
+    tally.key, tally.index, tally.hashes = tally_keys(base, series, cell)
+    if counters > DENSE_LIMIT then
+      write_hashes(tally)
+    elseif counters > PAGE then
       write_pages(tally)
     else
       write_string(tally)
@@ -151,19 +163,24 @@ end
 
 -- A tally as it is kept, for readers and for copies: it is the sum of its string and its pages.
 
-local function delete_tally(base, series, cell)
-  local key, index = tally_keys(base, series, cell)
-  local states = call('GET', index) or ''
+local function delete_pages(key, index, pages_a_byte)
+  local states, base = call('GET', index) or '', 2 ^ (8 / pages_a_byte)
   for at = 1, #states do
     local eight = byte(states, at)
-    for place = 1, PAGES_A_BYTE do
-      if floor(eight / 4 ^ (PAGES_A_BYTE - place)) % 4 ~= ABSENT then
-        call('DEL', key .. ':' .. PAGES_A_BYTE * (at - 1) + place - 1)
+    for place = 1, pages_a_byte do
+      if floor(eight / base ^ (pages_a_byte - place)) % base ~= ABSENT then
+        call('DEL', key .. ':' .. pages_a_byte * (at - 1) + place - 1)
       end
     end
   end
-  call('DEL', key, index)
-  return key, index
+end
+
+local function delete_tally(base, series, cell)
+  local key, index, hashes = tally_keys(base, series, cell)
+  delete_pages(key, index, PAGES_A_BYTE)
+  delete_pages(key, hashes, 8)
+  call('DEL', key, index, hashes)
+  return key, index, hashes
 end
 
 -- Some pages, each as one string: all its counters, or places and counts by turns.
@@ -189,7 +206,7 @@ end
 -- Another store's tally in place of the one that stands here; without any, none stands here then.
 local function import_tally(base, series, cell, packed)
   local reports, counters, whole, given = unpack(cmsgpack.unpack(packed))
-  local key, index = delete_tally(base, series, cell)
+  local key, index, hashes = delete_tally(base, series, cell)
   call('SADD', base .. ':series', series)
   if reports == 0 then
     call('HDEL', base .. ':reports:' .. series, cell)
@@ -199,7 +216,7 @@ local function import_tally(base, series, cell, packed)
   if #whole > 0 then
     call('SET', key, whole)
   end
-  local states = {'SET', 'u2', '#' .. PAGES_A_BYTE * index_bytes(counters) - 1, 0}
+  local states = {'SET', 'u2', '#' .. PAGES_A_BYTE * index_bytes(counters) - 1, 0} -- of no hashes
   for _, page in ipairs(given) do
     local number, body = unpack(page)
     local state = type(body) == 'string' and WHOLE_PAGE or PACKED_PAGE
@@ -212,8 +229,11 @@ local function import_tally(base, series, cell, packed)
     states[#states + 1] = 'u2'
     states[#states + 1] = '#' .. number
     states[#states + 1] = state
+    if counters > DENSE_LIMIT then
+      call('SETBIT', hashes, number, 1)
+    end
   end
-  if #given > 0 then
+  if #given > 0 and counters <= DENSE_LIMIT then
     call_in_parts('BITFIELD', index, states)
   end
   return 1

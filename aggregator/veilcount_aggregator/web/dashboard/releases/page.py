@@ -15,7 +15,7 @@ from veilcount_analysis.errors import QueryError
 from veilcount_analysis.kinds.strings import candidates_of
 from veilcount_analysis.mechanisms.candidate_search import open_domain
 from veilcount_analysis.releases import Release
-from veilcount_analysis.releases.price import period_budget
+from veilcount_analysis.releases.price import Accounting, period_budget
 from veilcount_analysis.releases.query import query_options
 from veilcount_analysis.series.series import Series
 from veilcount_analysis.text.utc_days import day
@@ -156,7 +156,7 @@ def _journal(ledger: SeriesReleases) -> dict[str, Any]:
 def _strings(context: Context, series: Series, shown: Content | None) -> Content:
     """Return the candidates that a shown release of open strings holds, or why not."""
     typed = request.args.get("candidates", "").strip()
-    if shown is None or shown["buckets"] is None or not typed:
+    if shown is None or shown["hashes"] is None or not typed:
         return {"named": None, "candidates": typed}
     stored = stored_releases(context.aggregator.store, series.fingerprint)[shown["place"] - 1]
     release = Release.from_json(stored.answer)
@@ -251,7 +251,7 @@ def defaults(series: Series, ledger: SeriesReleases, today: date) -> ReleaseForm
 
 def _usual_cost(collection: Collection) -> dict[str, str]:
     """Return a tenth of a period's budget in rho, or the usual epsilon."""
-    if collection.delta is None:
+    if Accounting.of_collection(collection) is Accounting.EPSILON:
         return {"epsilon": USUAL}
     millionths = int(period_budget(collection) * 10**5)
     return {"rho": format_value(Fraction(max(1, millionths), 10**6))}

@@ -49,7 +49,7 @@ PARTS = {  # as texts name them
     "summed": "last total, each period's value summed",
     **{tree_name(b): f"last total, from a {tree_name(b)}" for b in BRANCHES},
     "square root": "last total, by the square root",
-    "strings": "count of each half of a string",
+    "strings": "count of each string",
     "selection": "most frequent value's count",
     "quantile": "quantile's rank",
     "tree of values": "counts of a tree over the values",
@@ -95,7 +95,9 @@ def person_text(release: ReleaseView) -> str:
 def _error(part: NoiseView) -> str:
     name = PARTS.get(part.name, part.name)
     error = f"{_half_width(part)} {'of' if part.distribution in SELECTIONS else 'on'} the {name}"
-    return error if part.threshold is None else f"{error}, released from {part.threshold:,} on"
+    if part.threshold is None:
+        return error
+    return f"{error}, released from {part.threshold:,} on at delta {part.delta:.3g}"
 
 
 def _half_width(part: NoiseView) -> str:
@@ -121,7 +123,7 @@ def refusal_text(collection: Collection, error: VeilcountError) -> str:
 def release_entry(place: int, release: ReleaseView) -> Content:
     """Return a release of the journal, where its place counts from 1.
 
-    A histogram is drawn; of very many figures the largest. Buckets of open strings are counted.
+    A histogram is drawn; of very many figures the largest. Hashes of open strings are counted.
     """
     figures, dates = _shown(release), days(release.first, release.last)
     rows = [_row(figure) for figure in figures]
@@ -137,7 +139,7 @@ def release_entry(place: int, release: ReleaseView) -> Content:
         "noise": noise_text(release.noise, release.level),
         "chart": charts.Chart("figures", drawing, caption, COLUMNS, rows),
         "labelled": release.query in LABELLED,
-        "buckets": len(release.figures) if release.query == STRINGS else None,
+        "hashes": len(release.figures) if release.query == STRINGS else None,
         "left_out": len(release.figures) - len(figures) if release.query != STRINGS else 0,
     }
 
