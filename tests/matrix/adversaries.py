@@ -110,13 +110,11 @@ def recorder_guesses(
 ) -> Iterator[Guess]:
     """Yield how many persons are rightly called those who record, or who never do.
 
-    By persons: all rows of one device come at the hours at which it runs. Covers are left out, as
-    for an adversary that knows them.
+    By persons: all rows of one device come at the hours at which it runs.
     """
     groups: dict[tuple[str, int], list[Sequence[Attempt]]] = {}
     for row, attempts in log.items():
-        if attempts[0].person >= 0:
-            groups.setdefault((row[0], attempts[0].period), []).append(attempts)
+        groups.setdefault((row[0], attempts[0].period), []).append(attempts)
     for name, feature in FEATURES.items():
         scores: dict[int, float] = {}
         for rows in groups.values():
@@ -139,7 +137,7 @@ def recorder_guesses(
 
 def shuffler_guesses(logs: Logs) -> Iterator[Guess]:
     """Yield what times and sizes of envelopes say; addresses join them, which nothing denies."""
-    if logs.combination.presence == "hidden":
+    if logs.combination.presence == "hidden" and logs.envelopes:
         yield from recorder_guesses(logs.envelopes, logs.active)
 
 

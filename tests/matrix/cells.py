@@ -1,8 +1,8 @@
 """The combinations of linkage, presence, measure, held, route, unit and life, as plain data.
 
 A member of an axis is one line here. `rows` covers every pair of members that occurs in a valid
-combination, and every triple of the axes that the promises are about; what validation refuses is
-refused here with its reason.
+combination, and every triple of the axes that the promises are about, on each of the ways that
+they tell apart; what validation refuses is refused here with its reason.
 """
 
 from __future__ import annotations
@@ -76,6 +76,8 @@ ROUTES: Mapping[str, Keys] = {
     "shuffler": {"batch": {"least": 2}},
     "shuffler with covers": {"model": "shuffled", "batch": {"least": 100, **COVERS}},
 }
+ONE_BY_ONE = "direct or relay"  # a server has the times of reports
+WAYS = (ONE_BY_ONE, *(route for route, keys in ROUTES.items() if "batch" in keys))
 #: four periods each; of a user's one period, four days
 UNITS: Mapping[str, Keys] = {
     "event": {"unit": "event", "per_day": 1, "from": "2026-12-01", "until": "2026-12-05"},
@@ -114,10 +116,15 @@ class Combination:
         return "batch" in ROUTES[self.route]
 
     @property
+    def way(self) -> str:
+        """How reports reach the server: the routes on which promises are the same."""
+        return self.route if self.is_by_shuffler else ONE_BY_ONE
+
+    @property
     def subsets(self) -> frozenset[Subset]:
-        """The pairs of members in it, and the triple that a promise is about."""
-        triple = tuple(member for member in self.members if member[0] in PROMISE_AXES)
-        return frozenset((*combinations(self.members, 2), triple))
+        """The pairs of members in it, and what a promise is about: a triple and its way."""
+        triple = (member for member in self.members if member[0] in PROMISE_AXES)
+        return frozenset((*combinations(self.members, 2), (*triple, ("way", self.way))))
 
 
 AXES: Mapping[str, Sequence[str]] = {
@@ -143,6 +150,7 @@ FIRST_ROWS = (
     Combination("period", "public", "max", "unstated", "direct", "day", ALWAYS),
     Combination("none", "public", "first", "unstated", "relay", "day", ALWAYS),
     Combination("none", "hidden", "first", "unstated", "shuffler with covers", "day", ALWAYS),
+    Combination("token", "hidden", "last", "device", "shuffler", "day", ALWAYS),
 )
 
 
@@ -210,7 +218,7 @@ def refused_pairs() -> dict[Subset, str]:
     """
     counts: dict[Subset, Counter[tuple[int, str]]] = {}
     for combination in all_combinations():
-        refused = combination.subsets - valid_subsets()
+        refused = frozenset(combinations(combination.members, 2)) - valid_subsets()
         for pair in refused:
             counts.setdefault(pair, Counter())[len(refused), refusal(combination)] += 1
     return {pair: _reason(counts[pair]) for pair in sorted(counts)}
@@ -246,5 +254,5 @@ def rows(seed: int = SEED) -> tuple[Combination, ...]:
 
 
 def uncovered(covering: Iterable[Combination]) -> frozenset[Subset]:
-    """Return the valid pairs and triples that these combinations leave out."""
+    """Return the valid pairs, and triples on their way, that these combinations leave out."""
     return valid_subsets() - frozenset().union(*(combination.subsets for combination in covering))

@@ -72,7 +72,8 @@ def events_of(person: int, calendar: Calendar, life: str) -> list[Event]:
     evening = person % 4 // 2 + chance.uniform(0.8, 0.9)  # of one of the first two days
     joined = chance.uniform(EARLIEST, -0.05) if person % 2 else evening
     events = [Event(calendar.at(joined - calendar.lead), "consent")]
-    events.append(Event(calendar.at(1 + chance.uniform(0.9, 0.98)), "release"))
+    update = 1 + chance.uniform(0.9, 0.98) - calendar.shift
+    events.append(Event(calendar.at(update), "release"))
     morning = chance.uniform(0.1, 0.7) if life == OWN_HOURS else 0.375
     events += [
         Event(calendar.at(step + morning) + chance.uniform(0, HOUR), "record")
@@ -85,7 +86,9 @@ def events_of(person: int, calendar: Calendar, life: str) -> list[Event]:
         3: [(1.2, "back up"), (restored, "restore"), (restored + 0.1, "record")],
         5: [(1.5, "crash")],
     }
-    events += [Event(calendar.at(step), verb) for step, verb in special.get(person, [])]
+    events += [
+        Event(calendar.at(step - calendar.shift), verb) for step, verb in special.get(person, [])
+    ]
     return sorted(events)
 
 

@@ -77,7 +77,7 @@ class Logs:
     def leave_by_shuffler(self, *files: Mapping[str, Collection]) -> None:
         """Give the shuffler what was logged so far, and the server the batches instead.
 
-        Covers are of nobody: each has a number below zero for itself.
+        Covers are left out, as for a server that knows them.
         """
         self.envelopes, self.attempts = self.attempts, {}
         owners = {row[2]: attempts[0].person for row, attempts in self.envelopes.items()}
@@ -86,13 +86,14 @@ class Logs:
             for attempts in self.envelopes.values()
             for attempt in attempts
         ]
-        for number_of_row, row in enumerate(hand_over(files, arrivals)):
-            name = name_of(row.sealed)
-            person = owners.get(name, -1 - number_of_row)
-            series = row.collection
-            self.attempts[series.fingerprint, series.name, name] = [
-                Attempt(row.instant, row.instant, row.period, len(row.sealed), b"", person)
-            ]
+        for row in hand_over(files, arrivals):
+            name, series = name_of(row.sealed), row.collection
+            if name in owners:
+                self.attempts[series.fingerprint, series.name, name] = [
+                    Attempt(
+                        row.instant, row.instant, row.period, len(row.sealed), b"", owners[name]
+                    )
+                ]
 
     def hour(self, row: Row) -> int:
         """Return what public presence shows: of which hour's record a row's first report is.

@@ -1,7 +1,8 @@
 """Bugs of earlier clients, put back, and of a shuffler: the tests of the matrix must find each.
 
-Of those before shufflers, what moves instants, closes rows, or waits for tokens or replies concerns
-no sealed report: its times, and all that is said of it, are of another module.
+Some cannot show in batches, and why is a sentence of each. What they have in common: a server gets
+a batch at an hour that the definition fixes, in an order that depends on nobody (lemma 2 of
+docs/shuffler-security.md). So no time at which a device sealed, sent or was answered reaches it.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from unittest.mock import patch
 
 from veilcount_client.consent import ConsentDecisions
 from veilcount_client.delivery import issuance
+from veilcount_client.delivery.shuffler import NOT_SENT, Shuffler
+from veilcount_client.delivery.transport import Later, Outcome
 from veilcount_client.delivery.uploader import Uploader
 from veilcount_client.recording import answer_times
 from veilcount_client.recording.answer_drawing import AnswerDrawer, PersonAnswer
-from veilcount_client.recording.known_definitions import row_names
+from veilcount_client.recording.known_definitions import known_definitions, row_names
 from veilcount_client.recording.visits import Visits
 from veilcount_client.state import PersonState, QueuedReport
 from veilcount_client.state.sqlite import SqliteState
@@ -30,7 +33,11 @@ from ..client.privacy.test_joiner_by_shuffler import leaving_together
 
 
 def first_consent() -> AbstractContextManager[object]:
-    """Wrong, and once so: every question counts from the person's first consent."""
+    """Wrong, and once so: every question counts from the person's first consent.
+
+    By a shuffler a new question is then in one batch more of each person: a server sees that this
+    batch is larger, and no order in which some stand first.
+    """
     person = SqliteState.person
 
     def since_the_first(state: SqliteState, key: bytes) -> PersonState:
@@ -46,7 +53,11 @@ def first_consent() -> AbstractContextManager[object]:
 
 @contextmanager
 def clipped_instants() -> Iterator[None]:
-    """Wrong, and once so: instants before the consent fall due at the consent."""
+    """Wrong, and once so: instants before the consent fall due at the consent.
+
+    By a shuffler nothing has an instant within its period, and whoever consents answers from the
+    next one on: no sending time is before the consent. The same bug there is `hurried`.
+    """
 
     def drawn(
         secret: bytes, collection: Collection, period: int, since: float
@@ -65,7 +76,11 @@ def clipped_instants() -> Iterator[None]:
 
 @contextmanager
 def tokens_at_once() -> Iterator[None]:
-    """Wrong, and once so: tokens are good in the period of their fetch; reports wait for them."""
+    """Wrong, and once so: tokens are good in the period of their fetch; reports wait for them.
+
+    By a shuffler no report waits: its token is there when it is sealed, or it is lost. Whoever has
+    tokens of a period is in its batch, as ever, and stands anywhere in it.
+    """
 
     def number_before(collection: Collection, at: float) -> int:
         return max(answer_times.period_number(collection, at) - 1, -1)
@@ -94,11 +109,15 @@ def tokens_at_once() -> Iterator[None]:
 
 @contextmanager
 def closing_forget() -> Iterator[None]:
-    """Wrong, and once so: who forgets asks the server to close each of their rows."""
+    """Wrong, and once so: who forgets asks the server to close each of their rows.
+
+    A row without linkage has no name that could be sent. In its place its question is named.
+    """
     forget = ConsentDecisions.forget
 
     def closing(decisions: ConsentDecisions, key: bytes) -> None:
-        for row in row_names(decisions.worker.state, key):
+        state = decisions.worker.state
+        for row in row_names(state, key) or known_definitions(state):
             decisions.worker.uploader.transport.send(f"{row}".encode(), 0)
         forget(decisions, key)
 
@@ -116,6 +135,23 @@ def hurried() -> AbstractContextManager[object]:
 
 
 @contextmanager
+def one_wait() -> Iterator[None]:
+    """Wrong: whatever one envelope is answered, the whole device sends none for an hour."""
+    send, quiet = Shuffler.send, [0.0]
+
+    def waiting(shuffler: Shuffler, queued_report: QueuedReport) -> Outcome:
+        if shuffler.now() < quiet[0]:
+            return NOT_SENT
+        outcome = send(shuffler, queued_report)
+        if isinstance(outcome, Later) and outcome is not NOT_SENT:
+            quiet[0] = shuffler.now() + HOUR
+        return outcome
+
+    with patch.object(Shuffler, "send", waiting):
+        yield
+
+
+@contextmanager
 def kept_order() -> Iterator[None]:
     """Wrong: a device's questions leave in one moment, and a batch keeps the order of arrival."""
     with leaving_together(), arrival_order():
@@ -123,5 +159,8 @@ def kept_order() -> Iterator[None]:
 
 
 def lost_visits() -> AbstractContextManager[object]:
-    """Wrong, and once so: a visit after the period's answer was drawn is not kept."""
+    """Wrong, and once so: a visit after the period's answer was drawn is not kept.
+
+    By a shuffler there are no visits: an answer about two periods is refused.
+    """
     return patch.object(Visits, "_is_answered", lambda *_: False)

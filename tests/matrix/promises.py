@@ -44,21 +44,20 @@ PROMISES = (
     Promise(
         QUESTIONS,
         SERVER,
-        "every linkage; devices that run all day; hidden presence, or records in the same hour; by"
-        " a shuffler all",
+        "single reports: every linkage, devices that run all day, hidden presence or records in the"
+        " same hour; by a shuffler all",
         _hides_hours,
     ),
     Promise(
         PERIOD_ROWS,
         SERVER,
-        "linkage period, none and token; devices that run all day; hidden presence, or records in"
-        " the same hour; by a shuffler all",
+        "linkage period, none and token; otherwise the same",
         lambda combination: _hides_hours(combination) and combination.linkage != "collection",
     ),
     Promise(
         ACCOUNTS,
         WITH_ISSUER,
-        "linkage token; devices that run all day; by a shuffler all",
+        "linkage token; single reports: devices that run all day; by a shuffler all",
         lambda combination: _runs_all_day(combination) and combination.linkage == "token",
     ),
     Promise(

@@ -37,6 +37,9 @@ class Calendar:
 
     bounds: tuple[float, ...]
     grace: float = 0.0  # seconds after a period in which its reports leave for a shuffler
+    #: steps by which all consent earlier: in a batch they answer from the next period on
+    lead: int = 0
+    shift: int = 0  # likewise all that happens but records, if there is one batch alone
 
     def at(self, step: float) -> float:
         """Return the instant after so many steps, whole and in part.
@@ -46,11 +49,6 @@ class Calendar:
         whole = min(max(int(step // 1), 0), len(self.bounds) - 2)
         begin, end = self.bounds[whole], self.bounds[whole + 1]
         return begin + (step - whole) * (end - begin)
-
-    @property
-    def lead(self) -> int:
-        """Steps by which all consent earlier: in a batch they answer from the next period on."""
-        return 1 if self.grace else 0
 
     @property
     def last_sent(self) -> float:
@@ -66,10 +64,12 @@ def calendar_of(collection: Collection) -> Calendar:
     begin = schedule.period_start(collection, 0).timestamp()
     grace = DAY * collection.batch.grace if collection.batch else 0.0
     if collection.periods == 1:
-        return Calendar(tuple(begin + DAY * day for day in range(PERIODS + 1)), grace)
+        lead = PERIODS if grace else 0
+        days = range(PERIODS + 1)
+        return Calendar(tuple(begin + DAY * day for day in days), grace, lead, lead)
     periods = range(collection.periods)
     ends = (schedule.period_end(collection, period).timestamp() for period in periods)
-    return Calendar((begin, *ends), grace)
+    return Calendar((begin, *ends), grace, 1 if grace else 0)
 
 
 # -- what happens to a device ----------------------------------------------------------------------

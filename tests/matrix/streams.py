@@ -93,7 +93,7 @@ def emissions(
     """Return all that leaves a device in its life, and what the issuer logs of it."""
     first, second = releases(combination)
     calendar = calendar_of(first[QUESTION])
-    clock = clock_at(calendar.at(0) - HOUR)
+    clock = clock_at(calendar.at(-calendar.lead) - HOUR)
     logs = Logs(combination, calendar)
     emitted: list[Emission] = []
     tries: dict[str, int] = {}
@@ -150,14 +150,15 @@ def _events(
     events: list[tuple[float, Callable[[Device], None]]] = [
         (calendar.at(step + RECORDED), record(step)) for step in range(PERIODS)
     ]
-    events += [
-        (calendar.at(0.2), back_up),
-        (calendar.at(0.7), Device.restart),
-        (calendar.at(1.9), lambda device: install(device, release)),
-        (calendar.at(2.6), restore),
-        (calendar.at(3.6), lambda device: device.client.forget()),
-        (calendar.at(3.7), lambda device: device.client.consent(True)),
+    others: list[tuple[float, Callable[[Device], None]]] = [
+        (0.2, back_up),
+        (0.7, Device.restart),
+        (1.9, lambda device: install(device, release)),
+        (2.6, restore),
+        (3.6, lambda device: device.client.forget()),
+        (3.7, lambda device: device.client.consent(True)),
     ]
+    events += [(calendar.at(step - calendar.shift), happen) for step, happen in others]
     return sorted(events, key=lambda event: event[0])
 
 

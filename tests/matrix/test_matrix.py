@@ -21,6 +21,7 @@ from ..client.state.test_moved_state import begins_anew
 from . import lifetimes, planted, promises
 from .cells import FIRST_ROWS, Combination, rows
 from .lives import PERSONS, population
+from .parties import Logs
 from .simulation import (
     CHANGED,
     NAMES,
@@ -57,7 +58,7 @@ def joined(
 ) -> list[str]:
     """Return what breaks a promise in a population: joins, stray requests, second answers."""
     logs = population(combination, persons, plant)
-    assert len(logs.attempts) >= persons // 2, "a population that says nothing"
+    assert len(logs.attempts) >= persons, "a population that says nothing"
     problems = [
         f"{promise.target}, {promise.adversary}: {figure} by {figure.way}, {figure.where}"
         for promise, figure in promises.broken(logs)
@@ -150,7 +151,8 @@ def test_a_whole_life_keeps_epsilon_and_reaches_it(combination: Combination) -> 
 # -- planted bugs ----------------------------------------------------------------------------------
 
 
-MONTHLY, TOKENS, VISITS, WEEKLY, DAILY, RELAYED, SHUFFLED = FIRST_ROWS
+MONTHLY, TOKENS, VISITS, WEEKLY, DAILY, RELAYED, SHUFFLED, SHUFFLED_TOKENS = FIRST_ROWS
+FEW = 8  # persons: as many as a life differs by
 
 
 @pytest.mark.parametrize(
@@ -164,6 +166,7 @@ MONTHLY, TOKENS, VISITS, WEEKLY, DAILY, RELAYED, SHUFFLED = FIRST_ROWS
         (SHUFFLED, planted.kept_order, PERSONS),
         (SHUFFLED, planted.hurried, PERSONS),
         (SHUFFLED, begins_anew, PERSONS),
+        (SHUFFLED, planted.closing_forget, PERSONS),
     ],
 )
 def test_the_joiner_finds(combination: Combination, plant: Plant, persons: int) -> None:
@@ -172,11 +175,39 @@ def test_the_joiner_finds(combination: Combination, plant: Plant, persons: int) 
 
 
 @pytest.mark.parametrize(
-    ("combination", "plant"), [(WEEKLY, one_back_off), (RELAYED, one_memory_of_keys)]
+    ("combination", "plant"),
+    [(WEEKLY, one_back_off), (RELAYED, one_memory_of_keys), (SHUFFLED, planted.one_wait)],
 )
 def test_a_device_that_remembers_a_reply_is_found(combination: Combination, plant: Plant) -> None:
     assert not is_moved_by_replies(combination)
     assert any(is_moved_by_replies(combination, plant, person) for person in range(1, 9))
+
+
+@cache
+def sealed_by_few(combination: Combination, plant: Plant = nullcontext) -> Logs:
+    return population(combination, FEW, plant)
+
+
+@pytest.mark.parametrize("plant", [planted.clipped_instants, one_back_off])
+def test_no_envelope_shows_it(plant: Plant) -> None:
+    """Of bugs in the times of reports that travel alone: not a byte and no instant differs."""
+    usual, with_bug = sealed_by_few(SHUFFLED), sealed_by_few(SHUFFLED, plant)
+
+    assert usual.envelopes
+    assert with_bug.envelopes == usual.envelopes
+    assert with_bug.strays == usual.strays
+
+
+@pytest.mark.parametrize(
+    ("combination", "plant"),
+    [(SHUFFLED, planted.first_consent), (SHUFFLED_TOKENS, planted.tokens_at_once)],
+)
+def test_no_batch_shows_it(combination: Combination, plant: Plant) -> None:
+    """Of bugs that put persons into other batches: where they stand in these joins nothing."""
+    usual, with_bug = sealed_by_few(combination), sealed_by_few(combination, plant)
+
+    assert with_bug.envelopes.keys() != usual.envelopes.keys()
+    assert joined(combination, plant) == []
 
 
 def test_a_visit_that_is_not_kept_is_found() -> None:
