@@ -22,11 +22,12 @@ class Measured:
     width: float | None = None  # of an interval, on average
     coverage: float | None = None
     found: float | None = None
+    ms: float | None = None  # of CPU, for one call
 
 
 #: an item of `figures`: its rows from so many rounds, seeded
 Item = Callable[[int], Iterable[Measured]]
-FIGURES = ("error", "width", "coverage", "found")
+FIGURES = ("error", "width", "coverage", "found", "ms")
 
 
 def intervals(

@@ -22,7 +22,16 @@ from veilcount_client.delivery.padded_bodies import encode_padded
 from veilcount_reader.http_client import AggregatorClient
 from veilcount_shared import Collection, SystemRandomSource
 from veilcount_shared.collection import Linkage, Model
-from veilcount_shared.domain import Boolean, Choice, Cross, Domain, Features, Number, OpenStrings
+from veilcount_shared.domain import (
+    Boolean,
+    Choice,
+    Cross,
+    Domain,
+    Features,
+    Number,
+    OpenStrings,
+    Questions,
+)
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.schedule import SECRET_BYTES, derive_pseudonym, draw_slot, period_at
 from veilcount_shared.verdict import Verdict
@@ -97,6 +106,8 @@ def _value(domain: Domain) -> Any:
             return chance.choice(domain.labels)
         case Features():
             return {name: _value(number) for name, number in domain.features}
+        case Questions():
+            return {name: _value(choice) for name, choice in domain.questions}
         case OpenStrings():
             return f"string {chance.randrange(100)}"
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from decimal import Decimal
 from fractions import Fraction
 from functools import cache
+from typing import TypeVar
 
 Row = list[Fraction]
+Exact = TypeVar("Exact", Fraction, Decimal)
 
 
 def intervals(periods: int) -> list[range]:
@@ -38,9 +41,11 @@ def exact_weights(periods: int, missing: Collection[int] = frozenset()) -> list[
     return weights
 
 
-def solved(matrix: list[Row], right: Row) -> Row:
+def solved(matrix: list[list[Exact]], right: list[Exact]) -> list[Exact]:
     """The solution of a regular system, by elimination."""
-    rows = [[*row, value] for row, value in zip(matrix, right, strict=True)]
+    rows = [list(line) for line in matrix]
+    for line, value in zip(rows, right, strict=True):
+        line.append(value)
     for place in range(len(rows)):
         pivot = next(row for row in rows[place:] if row[place])
         rows.remove(pivot)

@@ -22,6 +22,8 @@ TABLES = {
     "strings": 'values = "open"\nunit = "month"',
     "found": 'values = "open"\ndiscover = true\nunit = "month"',
     "moments": 'features = {age = [0, 120], hours = [0, 60]}\nmeasure = "moments"\nunit = "month"',
+    "tables": 'questions = {theme = ["light", "dark"], walk = ["no", "yes"]}\ntables = true\n'
+    'unit = "month"',
     "hidden": 'boolean = true\nunit = "day"\npresence = "hidden"\nanswers = 9',
     "token": 'boolean = true\nunit = "month"\nanswers = 1\nlinkage = "token"\n'
     f'tokens = "{digest(KEYS)}"',

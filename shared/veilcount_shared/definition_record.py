@@ -17,6 +17,7 @@ from .domain import Domain
 from .enums import Adjacency, Cohort, Held, Linkage, Measure, Model, Presence, Segments, Takes
 from .periods import Unit
 from .population_margins import PopulationMargins
+from .question_group import QuestionGroup
 from .translations import Translations
 
 
@@ -53,6 +54,7 @@ class Definition:
     owner: str | None = None
     purpose: str | None = None
     replaces: str | None = None
+    group: QuestionGroup | None = None  # None: whoever is asked answers this collection
     margins: PopulationMargins | None = None  # None: figures are of whoever answered
     translations: Translations = ()  # by language; `question` and `purpose` are the fallback
 
@@ -102,6 +104,17 @@ class Definition:
     def held_on_device(self) -> bool:
         """Whether a pending value is kept on the device's disk instead of in process memory."""
         return self.held is Held.DEVICE
+
+    @property
+    def drawn_share(self) -> Cohort | None:
+        """The share of the population that answers: of a draw, a person is in one share alone.
+
+        The questions of a group are the cohorts of the draw that its digest names.
+        """
+        if self.group is None:
+            return self.cohort
+        draw = f"group {self.group.name} {self.group.digest}"
+        return Cohort(draw, len(self.group.questions), self.group.number(self.name))
 
     # -- periods, slots, cells -----------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from math import ceil
 from .collection import Collection
 from .composition import MAX_ANSWERS, guessing_probability
 
+TWENTY = 20
 _guess = lru_cache(maxsize=256)(guessing_probability)
 
 
@@ -30,6 +31,18 @@ def distinguishing_probability(collection: Collection, answers: int = 1) -> Frac
     if collection.trust.reveals:
         return _guess(epsilon * answers, 1)
     return _guess(epsilon, answers) if answers <= MAX_ANSWERS else Fraction(1)
+
+
+def times_in_twenty(chance: Fraction) -> str:
+    """Return how many of twenty guesses are right, rounded up.
+
+    Above 19 with as many decimals as keep it below 20: a chance below 1 is not certainty.
+    """
+    for decimals in range(7):
+        rounded = Fraction(ceil(chance * TWENTY * 10**decimals), 10**decimals)
+        if rounded < TWENTY:
+            return f"{float(rounded):.{decimals}f}"
+    return str(TWENTY)
 
 
 def percent(chance: Fraction) -> str:

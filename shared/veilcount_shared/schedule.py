@@ -16,6 +16,7 @@ from .collection import Collection, Linkage
 from .limits import PSEUDONYM_BYTES
 from .mechanisms import TrendMechanism, TrendState
 from .periods import Unit
+from .question_group import QuestionGroup
 from .randomness import RandomSource
 
 SECRET_BYTES = 32
@@ -154,7 +155,9 @@ def derive_token_salt(secret: bytes, fingerprint: str, period: int, answer: int)
 
 
 def is_selected(secret: bytes, collection: Collection) -> bool:
-    """Whether the person is in the collection's cohort and assigned to it instead of its twin."""
+    """Whether the person is in the collection's cohort, or drawn for it in its group or pair."""
+    if collection.group is not None:
+        return draw_question(secret, collection.group) == collection.name
     cohort = collection.cohort
     if cohort and draw_cohort(secret, collection.app, cohort.draw, cohort.of) != cohort.number:
         return False
@@ -168,6 +171,12 @@ def is_selected(secret: bytes, collection: Collection) -> bool:
 def draw_cohort(secret: bytes, app: str, draw: str, of: int) -> int:
     """Return which of the cohorts of one draw the person is in."""
     return SecretRandomSource(secret, "cohort", app, draw, of).below(of)
+
+
+def draw_question(secret: bytes, group: QuestionGroup) -> str:
+    """Return which of a group's questions the person answers, in all periods."""
+    randomness = SecretRandomSource(secret, "group", group.digest)
+    return group.questions[randomness.below(len(group.questions))]
 
 
 @lru_cache(maxsize=128)  # each of a day's answers asks for it

@@ -55,6 +55,30 @@ def test_cohorts_cost_the_largest_and_not_the_sum() -> None:
     assert compose_collections({}).totals == ()
 
 
+GROUPED = "".join(f"[{name}]\n{KEYS}epsilon = 2\n" for name in "abc")
+GROUP = '[group.habits]\nquestions = ["a", "b", "c"]\n'
+
+
+def test_a_group_costs_one_of_its_questions() -> None:
+    (total,) = compose_collections(make_collections(GROUPED + GROUP)).totals
+    (apart,) = compose_collections(make_collections(GROUPED)).totals
+
+    assert (total.worst, total.plain) == (12 * 2, 12 * 6)
+    assert apart.worst == 12 * 6  # planted: without the group
+    assert [draw.of for draw in total.draws] == [3]
+
+
+def test_a_name_with_another_draw_before_counts_for_everybody() -> None:
+    """Who answered it may be drawn for another question now; so may who answered all of them."""
+    collections = make_collections(GROUPED + GROUP)
+    worst = {
+        redrawn: compose_collections(collections, set(redrawn)).totals[0].worst
+        for redrawn in ("", "a", "ab", "abc")
+    }
+
+    assert worst == {"": 12 * 2, "a": 12 * 4, "ab": 12 * 6, "abc": 12 * 6}
+
+
 def worst_person(names: Iterable[str], collections: dict[str, Collection]) -> Fraction:
     """The most expensive choice of cohorts and twins, one person after another."""
 

@@ -12,16 +12,20 @@ import numpy as np
 import pytest
 
 from veilcount_analysis.errors import QueryError
+from veilcount_analysis.estimation import IntervalTarget
 from veilcount_analysis.estimation.find_budget import chance_of_first
+from veilcount_analysis.estimation.question_shares import QuestionShares
 from veilcount_analysis.kinds.registry import kind_of
 from veilcount_analysis.mechanisms import handler_of
 from veilcount_analysis.mechanisms.candidate_search import Candidates, found_places
 from veilcount_analysis.mechanisms.moments import MomentsHandler
+from veilcount_analysis.mechanisms.pair_tables import tables_handler
 from veilcount_analysis.planning import PlanResult, QuestionShape, TrustedParty, plan
 from veilcount_analysis.privacy.budget.composition import compose_answers
 from veilcount_analysis.privacy.shuffled import cover_delta, shuffled_error
 from veilcount_analysis.privacy.trust_models import ErrorEstimate, Quantity
 from veilcount_analysis.simulation import Population, simulate
+from veilcount_analysis.simulation.associated_answers import simulate_answers
 from veilcount_analysis.text import number_format
 from veilcount_shared import Collection, parse_collections, select_mechanism
 from veilcount_shared.collection import Measure, Model
@@ -168,11 +172,14 @@ def test_a_design_effect_is_of_local_shares(
 
 STRINGS = yes_or_no(values=None, candidates=10**6)
 FEATURES = yes_or_no(values=None, features=3)
+TABLES = yes_or_no(values=None, questions=(2, 3, 4))
 
 
 @pytest.mark.parametrize("trust", [TrustedParty.LOCAL, TrustedParty.SHUFFLED])
-@pytest.mark.parametrize(("question", "key"), [(STRINGS, "share"), (FEATURES, "error")])
-def test_strings_and_features_are_planned_from_any_two(
+@pytest.mark.parametrize(
+    ("question", "key"), [(STRINGS, "share"), (FEATURES, "error"), (TABLES, "error")]
+)
+def test_strings_features_and_tables_are_planned_from_any_two(
     question: QuestionShape, key: str, trust: TrustedParty
 ) -> None:
     def figure(planned: PlanResult) -> float:
@@ -228,6 +235,34 @@ def test_correlations_and_moments_are_as_wide_as_planned() -> None:
     assert planned.correlation is not None
     assert (found.high - found.low) / 2 == pytest.approx(planned.correlation, rel=0.1)
     assert planned.error.rmse < np.sqrt(means.variances).max() < planned.population.rmse
+
+
+def test_cells_and_answers_are_as_wide_as_planned() -> None:
+    """Of answers that are spread evenly; the largest table, and the question that errs most."""
+    n, generator = 300_000, np.random.default_rng(1)
+    planned = plan(TABLES, devices=n, epsilon=ONE)
+    (made,) = parse_collections(planned.toml, lambda _: []).values()
+    tables = tables_handler(made).tables(simulate_answers(made, n, 0.0, generator))
+    assert tables is not None
+    errors = [
+        QuestionShares.from_tables(
+            [
+                (table, pair.index(question))
+                for table, pair in zip(tables, ((0, 1), (0, 2), (1, 2)), strict=True)
+                if question in pair
+            ]
+        )
+        .error(IntervalTarget.COHORT)
+        .max()
+        for question in range(3)
+    ]
+
+    assert planned.answer is not None
+    assert 1.96 * max(errors) == pytest.approx(planned.answer, rel=0.02)
+    assert tables[2].cells.error(IntervalTarget.COHORT).max() == pytest.approx(
+        planned.error.rmse, rel=0.02
+    )
+    assert planned.answer < planned.error.half_width * 1.1
 
 
 @pytest.fixture(scope="module")
@@ -353,6 +388,10 @@ def test_a_campaign_has_the_planned_periods_from_any_day_on(unit: Unit, start: d
         ("candidates", {"values": None, "candidates": 0}),
         ("features", {"values": None, "features": 1}),
         ("features", {"values": None, "features": 99}),
+        ("questions", {"values": None, "questions": (2,)}),
+        ("questions", {"values": None, "questions": (2, 1)}),
+        ("questions", {"values": None, "questions": (2, 17, 16)}),
+        ("arms", {"values": None, "questions": (2, 3), "arms": 2}),
         ("arms", {"values": None, "features": 3, "arms": 2}),
     ],
 )
@@ -389,6 +428,7 @@ TWO = "exactly two of devices, epsilon and error"
         (FEATURES, {"devices": 1000, "share": 0.01}, "share = .* an error"),
         (STRINGS, CURATED, "no query of candidates"),
         (FEATURES, CURATED, "no query of features"),
+        (TABLES, CURATED, "no query of questions"),
     ],
 )
 def test_numbers_from_which_no_plan_can_be_made_are_refused(

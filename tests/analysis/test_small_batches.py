@@ -36,6 +36,7 @@ SHAPES = {
     "distribution": f'range = [0, 9]\nmeasure = "distribution"\n{PUBLIC}',
     "ranges": f'range = [0, 9]\nmeasure = "ranges"\n{PUBLIC}',
     "features": f'features = {{a = [0, 1], b = [0, 1]}}\nmeasure = "moments"\n{PUBLIC}',
+    "tables": f"questions = {{a = [1, 2], b = [1, 2], c = [1, 2, 3]}}\ntables = true\n{PUBLIC}",
     "strings": f'values = "open"\n{PUBLIC}',
     "many": "values = " + json.dumps([f"v{number}" for number in range(256)]),
 }

@@ -86,7 +86,7 @@ def test_segments_days_and_definitions_are_compared_with_the_keyboard(browser: B
     browser.enter()
     browser.open("/collections/theme/compare?from=2026-11-01&to=2026-11-30")
 
-    assert "points" in browser.text(".verdict .headline")
+    assert " of 100 " in browser.text(".verdict .headline")
     assert len(browser.all("#differences .mark .whisker")) == 3
     assert [text.split()[0] for text in browser.texts("tbody th")] == ["light", "dark", "system"]
     assert all(" to " in text for text in browser.texts("tbody td:nth-child(5)"))

@@ -21,7 +21,7 @@ from veilcount_client.integrations.pages import PrivacyPages
 from veilcount_client.testing import ClientHarness
 from veilcount_shared import Collection, guessing
 from veilcount_shared.collection import Adjacency, Model
-from veilcount_shared.guessing import percent
+from veilcount_shared.guessing import times_in_twenty
 from veilcount_shared.notice import notice, statements
 
 from ..aggregator.web.api.deployment_fixtures import NOW, Deployment, deployment
@@ -65,7 +65,7 @@ def probabilities(collection: Collection) -> tuple[float, float]:
 
 def missing(text: str, collection: Collection) -> list[str]:
     """Return what a text for people lacks of a question."""
-    stated = [float(each) / 100 for each in re.findall(r"at most ([0-9.]+) %", text)]
+    stated = [float(each) / 20 for each in re.findall(r"at most ([0-9.]+) times in 20", text)]
     lacks = [
         words
         for words in (
@@ -81,7 +81,7 @@ def missing(text: str, collection: Collection) -> list[str]:
     return lacks + [
         f"{chance:.4f}"
         for chance in probabilities(collection)
-        if not any(chance <= bound < chance + 0.0011 for bound in stated)
+        if not any(chance <= bound < chance + 0.0501 for bound in stated)
     ]
 
 
@@ -185,8 +185,10 @@ def test_a_notice_without_a_part_is_detected_on_every_face(
 def test_a_probability_that_is_too_small_is_detected(
     name: str, receipt_text: Face, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Planted: both probabilities are a tenth below the bound."""
-    monkeypatch.setattr(statements, "percent", lambda chance: percent(chance * 9 / 10))
+    """Planted: both probabilities are a fifth below the bound."""
+    monkeypatch.setattr(
+        statements, "times_in_twenty", lambda chance: times_in_twenty(chance * 4 / 5)
+    )
 
     assert len(missing(receipt_text(name), COLLECTIONS[name])) == 2
 

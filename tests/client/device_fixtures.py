@@ -57,7 +57,7 @@ def definitions_text(app: str = "acme", /, **tables: Mapping[str, object]) -> st
     lines = [f'app = "{app}"']
     for name, own in tables.items():
         keys = defaults | {key.removesuffix("_"): value for key, value in own.items()}
-        if not {"values", "range", "boolean", "features"} & keys.keys():
+        if not {"values", "range", "boolean", "features", "questions"} & keys.keys():
             keys["boolean"] = True
         if keys.get("model") == "central":
             del keys["epsilon"]

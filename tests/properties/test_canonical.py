@@ -71,10 +71,11 @@ def test_the_vectors_cover_every_mechanism_domain_unit_and_enum_value() -> None:
     designs = {form["mechanism"]["design"] for form in forms}
     assert designs == {
         *("subset", "plane", "mean", "distribution", "hierarchy", "hashed", "moments", "trend"),
+        "pairs",
         "plain",
     }
     assert {form["domain"]["type"] for form in forms} == {
-        *("boolean", "choice", "range", "features", "open", "cross")
+        *("boolean", "choice", "range", "features", "open", "cross", "questions")
     }
     assert values("unit") == {"event", "day", "week", "month", "user"}
     assert values("measure") == {None, "mean", "distribution", "ranges", "moments", "trend"}

@@ -21,6 +21,7 @@ from veilcount_shared.mechanisms import (
     HashedStrings,
     MeanMechanism,
     Moments,
+    PairTables,
     ProjectiveGeometry,
     RangeTree,
     SquareWave,
@@ -38,7 +39,7 @@ from .test_exact_privacy import AnyMechanism, distributions, named, plane, subse
 EPSILONS = [Fraction(1, 10), Fraction(1), Fraction(2), Fraction(4), Fraction(8)]
 EXPECTED = 8  # draws of each message, for the chi-square
 
-Parted = RangeTree | Moments | HashedStrings
+Parted = RangeTree | Moments | HashedStrings | PairTables
 Covered = AnyMechanism | Parted
 
 
@@ -80,6 +81,12 @@ def blanket(mechanism: Covered) -> Distribution:
             return joined([stated_blanket(level) for level in levels])
         case HashedStrings(geometry=geometry, parts=parts):
             return joined([stated_blanket(geometry)] * parts)
+        case PairTables(subsets=subsets, width=width):
+            return {
+                pair << 8 * width | message: chance / len(subsets)
+                for pair, subset in enumerate(subsets)
+                for message, chance in blanket_of_rows(distributions(subset)).items()
+            }
         case Moments(mean=mean):
             rows = [dict(enumerate(row)) for row in mean.transition_matrix]
             return joined([blanket_of_rows(rows)] * len(mechanism.moments))
@@ -109,6 +116,8 @@ def mechanisms(epsilon: Fraction) -> Iterator[Covered]:
     yield RangeTree.for_epsilon(epsilon)
     yield Moments.for_epsilon(epsilon, 2)
     yield Moments.for_epsilon(epsilon, 3)
+    yield PairTables.for_epsilon(epsilon, (2, 2))
+    yield PairTables.for_epsilon(epsilon, (2, 3, 2))
     if epsilon <= 4:  # beyond, so few buckets share a hyperplane
         yield HashedStrings.for_epsilon(epsilon, 8, 2)
         yield HashedStrings.for_epsilon(epsilon, 6, 5)

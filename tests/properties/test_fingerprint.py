@@ -22,6 +22,7 @@ RUNNING = FULL.replace('takes = "first"', 'takes = "last"\nheld = "process"')
 FEATURES = (
     definition_file('features = {age = [0, 100], hours = [0, 60]}\nmeasure = "moments"') + "\n"
 )
+QUESTIONS = definition_file('questions = {a = ["x", "y"], b = [1, 2]}\ntables = true') + "\n"
 TREND = definition_file('boolean = true\nmeasure = "trend"\nchanges = 1') + "\n"
 SHUFFLED = (
     definition_file(
@@ -72,6 +73,7 @@ CHANGES = [
     (TREND, "changes", "3"),
     (definition_file('boolean = true\ntakes = "first"'), "takes", '"returning"'),
     (FEATURES, "features", "{age = [0, 100], hours = [0, 61]}"),
+    (QUESTIONS, "questions", '{a = ["x", "y"], b = [2, 1]}'),
     (CENTRAL, "budget", "2"),
     (CENTRAL, "adjacency", '"substitute"'),
     (CENTRAL, "boolean", None),
@@ -148,8 +150,11 @@ def test_a_change_of_words_only_is_the_same_series(text: str, key: str, value: s
 
 
 def test_the_tests_above_change_every_key_there_is() -> None:
-    """So a new key cannot be forgotten here: values_file and twin have tests of their own."""
-    tested = {key for _, key, _ in [*CHANGES, *SAME]} | {"values_file", "twin"}
+    """So a new key cannot be forgotten here: values_file and twin have tests of their own.
+
+    Of `tables` there is one value.
+    """
+    tested = {key for _, key, _ in [*CHANGES, *SAME]} | {"values_file", "twin", "tables"}
     assert {*_KEYS, "app"} == tested
 
 

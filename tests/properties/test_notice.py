@@ -23,6 +23,7 @@ from veilcount_shared.collection import (
 from veilcount_shared.domain import Choice
 from veilcount_shared.notice import MESSAGES, Count, Texts, notice, statements
 from veilcount_shared.periods import Unit
+from veilcount_shared.question_group import QuestionGroup
 from veilcount_shared.translations import Translation
 
 from ..notice_definitions import COLLECTIONS
@@ -57,6 +58,7 @@ DIFFERENT: dict[str, tuple[Collection, Collection]] = {
     "presence": (LOCAL, replace(LOCAL, presence=Presence.HIDDEN)),
     "segments": (LOCAL, replace(LOCAL, segments=(("arm", ("A", "B")),))),
     "cohort": (LOCAL, replace(LOCAL, cohort=Cohort("spring", 3, 0))),
+    "group": (LOCAL, replace(LOCAL, group=QuestionGroup("habits", (LOCAL.name, "b"), "ab" * 32))),
     "model": (LOCAL, CURATED),
     "batch": (ALONE, replace(ALONE, batch=BatchRules(least=9, grace=3))),
     "twin": (LOCAL, replace(LOCAL, twin="other")),
@@ -96,7 +98,10 @@ def test_every_key_of_a_definition_is_in_the_notice() -> None:
     ("part", "keys"),
     [
         ("_question", {"domain", "measure", "purpose", "translations"}),
-        ("_frequency", {"start", "until", "changes", "takes", "cohort", "twin", "replaces"}),
+        (
+            "_frequency",
+            {"start", "until", "changes", "takes", "cohort", "group", "twin", "replaces"},
+        ),
         ("_public", {"tokens", "presence", "segments"}),
         ("_kept", {"late"}),
         ("_owner", {"app", "name", "owner"}),

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -16,10 +20,13 @@ from veilcount_shared.collection import (
     Collection,
     Linkage,
     Model,
+    parse_collections,
 )
 from veilcount_shared.periods import Unit
+from veilcount_shared.question_group import QuestionGroup
+from veilcount_shared.randomness import RandomSource
 
-from .definition_harness import calendar_of
+from .definition_harness import calendar_of, definition_file, no_values_file
 
 SECRET = bytes(range(32))
 OTHER = bytes(32)
@@ -213,3 +220,100 @@ def test_another_secret_or_series_draws_everything_otherwise() -> None:
 def test_a_secret_of_another_length_is_refused(secret: bytes) -> None:
     with pytest.raises(ValueError, match="32 bytes"):
         schedule.draw_answering_periods(secret, replace(MONTHLY, answers=3))
+
+
+# -- the questions of a group ----------------------------------------------------------------------
+
+HABITS = QuestionGroup("habits", ("a", "b", "c"), "ab" * 32)
+SPORTS = QuestionGroup("sports", ("d", "e", "f"), "cd" * 32)
+ROOTS = [number.to_bytes(32, "big") for number in range(9_000)]
+
+
+class _FirstWord(RandomSource):
+    """A source of one word: what is rejected raises."""
+
+    def __init__(self, word: int) -> None:
+        self._words = iter([word])
+
+    def word(self) -> int:
+        return next(self._words)
+
+
+def draws_of_words(members: int) -> Counter[str]:
+    """Count what every word draws that is not rejected, by its highest bits: exactly."""
+    group = QuestionGroup("habits", tuple(map(str, range(members))), "ab" * 32)
+    bits, drawn = (members - 1).bit_length(), Counter[str]()
+    for word in range(1 << bits):
+        source = partial(_FirstWord, word << 64 - bits)
+        with (
+            patch.object(schedule, "SecretRandomSource", lambda *_, source=source: source()),
+            suppress(StopIteration, RuntimeError),
+        ):
+            drawn[schedule.draw_question(SECRET, group)] += 1
+    return drawn
+
+
+def test_each_question_of_a_group_is_drawn_by_as_many_words() -> None:
+    for members in range(2, 101):
+        assert draws_of_words(members) == dict.fromkeys(map(str, range(members)), 1)
+
+
+def test_a_remainder_in_place_of_a_rejection_is_detected() -> None:
+    """Planted: the same bits of the word, modulo the number of questions."""
+
+    def by_remainder(source: RandomSource, n: int) -> int:
+        return (source.word() >> 64 - (n - 1).bit_length()) % n
+
+    with patch.object(RandomSource, "below", by_remainder):
+        assert max(draws_of_words(3).values()) == 2
+
+
+def pairs_drawn() -> float:
+    """Return chi-square of the pairs of two groups' questions against even ones, of 8 degrees."""
+    pairs = Counter(
+        (schedule.draw_question(root, HABITS), schedule.draw_question(root, SPORTS))
+        for root in ROOTS
+    )
+    even = len(ROOTS) / 9
+    return sum(
+        (pairs[first, second] - even) ** 2 / even
+        for first in HABITS.questions
+        for second in SPORTS.questions
+    )
+
+
+def test_two_groups_are_drawn_independently() -> None:
+    """A right draw is above 42.7 once in a million (8 degrees of freedom); the roots are fixed."""
+    assert pairs_drawn() < 42.7
+
+
+def test_one_draw_for_two_groups_is_detected() -> None:
+    """Planted: the digest is not in the purpose."""
+    one_purpose = partial(schedule.SecretRandomSource)
+
+    with patch.object(
+        schedule, "SecretRandomSource", lambda secret, name, *_: one_purpose(secret, name)
+    ):
+        assert pairs_drawn() > 42.7
+
+
+def test_a_change_of_any_question_draws_all_persons_of_its_group_again() -> None:
+    """As often another question as by chance: 2 of 3, within five standard errors (6e-7)."""
+    text = "".join(
+        definition_file("boolean = true").replace("[q]", f"[{name}]").replace('app = "acme"', "")
+        for name in HABITS.questions
+    )
+    group = '\n[group.habits]\nquestions = ["a", "b", "c"]\n'
+    before, after = (
+        parse_collections(f'app = "acme"\n{lines}{group}', no_values_file)
+        for lines in (text, text.replace("[b]", "[b]\npurpose = 'why'"))
+    )
+    old, new = before["a"].group, after["a"].group
+    assert old is not None
+    assert new is not None
+    changed = sum(
+        schedule.draw_question(root, old) != schedule.draw_question(root, new) for root in ROOTS
+    )
+
+    assert {name for name in before if before[name].fingerprint == after[name].fingerprint} == set()
+    assert abs(changed / len(ROOTS) - 2 / 3) < 5 * (2 / 9 / len(ROOTS)) ** 0.5

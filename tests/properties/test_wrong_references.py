@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import date
+
 import pytest
 
-from .definition_harness import COHORT, CUT, TWINS, definition_file, refused
+from veilcount_shared.errors import DefinitionError
+from veilcount_shared.question_group import QuestionGroup
+
+from .definition_harness import COHORT, CUT, TWINS, definition_file, parse_definition, refused
 
 
 def two(first: str, second: str, names: tuple[str, str] = ("p", "q")) -> str:
@@ -104,3 +110,111 @@ def test_a_wrong_value_list_is_refused_under_values_file(
     assert (error.key, error.collection) == ("values_file", "q")
     assert fix in error.fix
     assert str(error) == f"bad.toml [q]: values_file = {value}: {error.fix}"
+
+
+# -- groups ----------------------------------------------------------------------------------------
+
+PQ = '["p", "q"]'
+CENTRAL = 'model = "central"'
+IN_GROUP = "members of a group share it"
+
+
+def grouped(tables: str, first: str = "", second: str = "") -> str:
+    """Return a file with [p] and [q], and these tables of groups."""
+    return f"{two(first, second)}\n{tables}"
+
+
+def habits(names: str, more: str = "") -> str:
+    """Return the table of a group."""
+    return f"[group.habits]\nquestions = {names}\n{more}"
+
+
+@pytest.mark.parametrize(
+    ("tables", "key", "value", "fix"),
+    [
+        ("[group.habits]", "questions", None, "give a list"),
+        (habits('"p"'), "questions", "p", "give a list"),
+        (habits('["p"]'), "questions", ["p"], "2 to 100 collections, each once"),
+        (habits('["p", "p"]'), "questions", ["p", "p"], "each once"),
+        (habits(str([f"p{n}" for n in range(101)])), "questions", None, "2 to 100"),
+        (habits('["p", "x"]'), "questions", "x", "collections of this file"),
+        (habits('["p", 1]'), "questions", 1, "collections of this file"),
+        (habits(PQ, "epsilon = 1"), "epsilon", 1, "a group has questions alone"),
+        (habits(PQ) + f"[group.more]\nquestions = {PQ}", "questions", "p", "in group.habits"),
+        (f"[group.2nd]\nquestions = {PQ}", "group", "2nd", "give a letter"),
+        ('[group]\nquestion = "Is it?"', "group", "question", "cannot be called group"),
+    ],
+)
+def test_a_wrong_group_is_refused(tables: str, key: str, value: object, fix: str) -> None:
+    error = refused(grouped(tables))
+
+    assert error.key == key
+    assert value is None or error.value == value
+    assert fix in error.fix
+    assert error.collection in {"group.habits", "group.more", "group.2nd", "group.question"}
+
+
+def test_a_collection_called_group_in_place_of_tables_is_refused() -> None:
+    error = refused(f"group = 3\n{two('', '')}")
+
+    assert (error.key, error.value) == ("group", 3)
+    assert "[group.habits]" in error.fix
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "key", "ours", "theirs"),
+    [
+        ("epsilon = 1", "epsilon = 2", "epsilon", "1", 2),
+        ('unit = "week"', 'unit = "month"', "unit", '"week"', "month"),
+        ("from = 2026-11-01", "", "from", "2026-11-01", date(2026, 12, 1)),
+        ("", "until = 2027-11-01", "until", "2027-12-01", date(2027, 11, 1)),
+        ("answers = 3", "answers = 4", "answers", "3", 4),
+        ('linkage = "period"', 'linkage = "none"', "linkage", '"period"', "none"),
+        ("", 'presence = "hidden"', "presence", '"public"', "hidden"),
+        ('unit = "event"\nper_day = 2', 'unit = "event"', "per_day", "2", 1),
+        ('takes = "last"\nheld = "process"', "", "held", '"process"', None),
+        ("", "batch = {}", "linkage", '"collection"', "none"),
+        ('linkage = "none"', "batch = {}", "batch", "(missing)", ...),
+        ("batch = {least = 60}", "batch = {}", "batch", "{least = 60", ...),
+    ],
+)
+def test_members_of_a_group_that_differ_are_named_with_key_and_values(
+    first: str, second: str, key: str, ours: str, theirs: object
+) -> None:
+    error = refused(grouped(habits(PQ), first, second))
+
+    assert (error.key, error.collection) == (key, "q")
+    assert theirs in [error.value, ...]
+    assert error.fix.startswith(f"[p] has {key} = {ours}")
+    assert error.fix.endswith(IN_GROUP)
+
+
+@pytest.mark.parametrize(
+    ("lines", "key", "fix"),
+    [
+        (CENTRAL, "model", "no less for a drawn question"),
+        (COHORT.format('"d"', 3, 0), "cohort", "a group draws who answers"),
+    ],
+)
+def test_what_has_another_draw_or_no_noise_of_its_own_is_in_no_group(
+    lines: str, key: str, fix: str
+) -> None:
+    error = refused(grouped(habits(PQ), lines, lines))
+
+    assert (error.key, error.collection) == (key, "group.habits")
+    assert fix in error.fix
+
+
+def test_paired_collections_are_in_no_group() -> None:
+    third = definition_file("boolean = true").replace('app = "acme"', "").replace("[q]", "[third]")
+    tables = habits('["near", "third"]')
+    error = refused(f'app = "acme"\n{LOCAL}{FAR}{third}\n{tables}')
+
+    assert (error.key, error.value) == ("twin", "far")
+
+
+def test_a_group_has_a_member_of_its_name_alone() -> None:
+    group = QuestionGroup("habits", ("a", "b"), "ab" * 32)
+
+    with pytest.raises(DefinitionError, match="it has no q"):
+        replace(parse_definition("boolean = true"), group=group)

@@ -120,6 +120,7 @@ DEFINITIONS = {
     "open strings": ("values = 'open'", 2, 40_000),
     "open strings, letter by letter": ("values = 'open'\ndiscover = true", 2, 40_000),
     "moments": ("features = {a = [0, 1], b = [-2, 5]}\nmeasure = 'moments'", 1, 60_000),
+    "tables": ("questions = {a = [0, 1], b = [0, 1, 2]}\ntables = true", 1, 60_000),
     "ranges": ("range = [0, 1000]\nmeasure = 'ranges'", 1, 60_000),
     "a trend of one change": ("boolean = true\nmeasure = 'trend'\nchanges = 1", 1, 120_000),
     "a trend of three changes": ("boolean = true\nmeasure = 'trend'\nchanges = 3", 1, 120_000),

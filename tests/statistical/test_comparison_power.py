@@ -68,9 +68,9 @@ class Setting:
         sides = (self.supports(side, np.array([round(n)])) for side, n in enumerate(expected))
         return float(detectable(self.pair(*sides), LEVEL_ALPHA / self.k)[0])
 
-    def found(self, sign: int) -> float:
-        """How often a difference of the detectable size is significant among all k values."""
-        rng, size = np.random.default_rng(4), sign * self.detectable()
+    def found(self, sign: int, size: float | None = None) -> float:
+        """How often a difference, of the detectable size, is significant among all k values."""
+        rng, size = np.random.default_rng(4), sign * (size or self.detectable())
         first = self.share + size * self.n[1] / sum(self.n)
         first = min(max(first, size, 0.0), 1.0 + min(size, 0.0))
         sides = (first, first - size)

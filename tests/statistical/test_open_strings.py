@@ -18,7 +18,7 @@ from scipy.stats import binom, poisson
 from veilcount_analysis.estimation import open_strings
 from veilcount_analysis.estimation.confidence_intervals import Counts, Floats
 from veilcount_analysis.estimation.estimator import IntervalTarget
-from veilcount_analysis.estimation.open_strings import HalfSupports, find
+from veilcount_analysis.estimation.open_strings import HalfSupports, find, possible
 from veilcount_analysis.estimation.response_distribution import ResponseDistribution
 from veilcount_analysis.mechanisms.candidate_search import Candidates, found_places, open_handler
 from veilcount_analysis.simulation import Population, simulate
@@ -76,7 +76,7 @@ def colliding(text: str, half: int, number: int) -> list[str]:
     return [many[place] for place in np.flatnonzero(buckets == bucket)[:number]]
 
 
-def by_both_alone(scores: Floats, buckets: Counts, alpha: float) -> Counts:
+def by_both_alone(scores: Floats, buckets: Counts, alpha: float, _candidates: int) -> Counts:
     """A mistake: both halves together decide."""
     held = np.stack([row[places] for row, places in zip(scores, buckets, strict=True)])
     return np.flatnonzero(held.sum(axis=0) / np.sqrt(2) > open_strings._score(alpha))
@@ -196,5 +196,9 @@ def test_of_a_bucket_that_is_shared_in_one_half_the_other_half_counts() -> None:
 def test_nothing_is_found_in_noise_scores_and_no_candidate_is_no_error() -> None:
     scores = np.random.default_rng(5).normal(size=(2, 4096))
 
-    assert not len(find(scores, np.zeros((2, 0), np.int64), TESTED))
-    assert len(find(scores, np.tile(np.arange(4096), (2, 1)), TESTED)) <= poisson.isf(ALPHA, 0.5)
+    none, all_pairs = np.zeros((2, 0), np.int64), np.tile(np.arange(4096), (2, 1))
+    found = find(scores, all_pairs, TESTED, 4096)
+
+    assert not len(find(scores, none, TESTED, 0))
+    assert set(found) <= set(possible(scores, all_pairs, TESTED))
+    assert len(found) <= poisson.isf(ALPHA, 0.5)

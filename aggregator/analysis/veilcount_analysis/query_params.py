@@ -287,6 +287,11 @@ def parse_integer(name: str, word: str) -> int:
     return int(word)
 
 
+def parse_integers(name: str, words: Sequence[str]) -> tuple[int, ...]:
+    """Return whole numbers that are written with commas, or one by one."""
+    return tuple(parse_integer(name, part) for word in words for part in word.split(","))
+
+
 def parse_flag(name: str, word: str) -> bool:
     """Return a yes or a no."""
     if word.lower() not in _FLAGS:

@@ -14,6 +14,7 @@ from veilcount_analysis.text.number_format import (
     share,
 )
 from veilcount_analysis.text.view_parts import Table
+from veilcount_shared.guessing import percent
 from veilcount_shared.periods import Unit
 
 MECHANISMS = ("Mechanism", "Covers", "Accuracy with them", "")
@@ -22,10 +23,11 @@ SELECTED = "selected"
 
 def batch_terms(batch: BatchPlan, unit: Unit, delta: Fraction) -> Iterator[tuple[str, str]]:
     """Yield covers and the costs against both adversaries: two figures, never added."""
+    guess, unlucky = (percent(Fraction(chance)) for chance in (batch.guess, batch.unlucky))
     covers = (
         f"{batch.covers:,} a batch. With them alone, whoever else lies, the server's best guess"
-        f" between two values is right {share(batch.guess)} of the time on average, and"
-        f" {share(batch.unlucky)} after the least favourable outcome that epsilon allows."
+        f" between two values is right {guess} of the time on average, and"
+        f" {unlucky} after the least favourable outcome that epsilon allows."
     )
     yield "Covers", covers
     yield "Shuffler and server together", _cost(batch.together, batch.together_in_all, batch, unit)

@@ -162,7 +162,8 @@ def _enforcement(result: BudgetResult, account: CollectionBudget) -> Iterator[tu
         if total.delta:
             parts.append(f" with delta {delta(total.delta)}")
         if total.worst != total.plain:
-            parts.append(f"; {epsilon(total.plain)} in sum, but nobody is in two cohorts")
+            drawn = "nobody is in two cohorts, or answers two questions of a group"
+            parts.append(f"; {epsilon(total.plain)} in sum, but {drawn}")
         yield (
             f"All {len(app.collections)} collections of the app, {total.model}",
             f"{sentence_case(adjacency(total.adjacency))}: {''.join(parts)}.",

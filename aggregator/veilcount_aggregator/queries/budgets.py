@@ -145,10 +145,14 @@ def _loss_view(loss: PersonLoss) -> PersonLossView:
 
 
 def _cross_collection(named: Mapping[str, tuple[Series, ...]], app: str) -> CrossCollectionBudget:
-    newest = {name: series[0].collection for name, series in named.items()}
-    return compose_collections(
-        {name: collection for name, collection in newest.items() if collection.app == app}
-    )
+    of_app = {name: series for name, series in named.items() if series[0].collection.app == app}
+    redrawn = {
+        name
+        for name, series in of_app.items()
+        if len({one_series.collection.drawn_share for one_series in series}) > 1
+    }
+    newest = {name: series[0].collection for name, series in of_app.items()}
+    return compose_collections(newest, redrawn)
 
 
 def without_bars(result: BudgetResult) -> BudgetResult:

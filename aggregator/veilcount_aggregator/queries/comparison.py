@@ -18,12 +18,12 @@ from veilcount_analysis.estimation import (
 )
 from veilcount_analysis.estimation import compare as compared
 from veilcount_analysis.estimation.confidence_intervals import Floats
-from veilcount_analysis.estimation.detectable_difference import power
 from veilcount_analysis.estimation.estimator import IntervalTarget
 from veilcount_analysis.kinds.comparison import OPEN_STRINGS
 from veilcount_analysis.kinds.estimate_query import EstimateQuery, SelectionQuery
 from veilcount_analysis.kinds.labels import Value
 from veilcount_analysis.query_params import parameter
+from veilcount_analysis.text.difference_words import would_have_been_seen
 from veilcount_analysis.text.privacy_guarantees import PrivacyFigures, epsilons
 from veilcount_analysis.text.result_columns import spelled
 from veilcount_shared.periods import Unit
@@ -264,13 +264,13 @@ def _summary(rows: Sequence[ComparisonRow], family: int, *, percent: bool) -> st
     if differing:
         named = ", ".join(differing[:MOST_NAMED]) + (", ..." if len(differing) > MOST_NAMED else "")
         return f"Of {among} compared, {len(differing)} differ, taken all together: {named}."
-    least = power(least_detectable(rows), percent=percent)
-    return f"Of {among} compared, none is seen to differ, taken all together; {least}."
+    power = would_have_been_seen(detectable_of_any(rows), of_shares=percent)
+    return f"Of {among} compared, none is seen to differ, taken all together; {power}."
 
 
-def least_detectable(rows: Sequence[ComparisonRow]) -> float:
-    """Return the smallest difference that any row would have shown; infinite: none."""
-    return min((row.detectable for row in rows if row.detectable is not None), default=inf)
+def detectable_of_any(rows: Sequence[ComparisonRow]) -> float:
+    """Return the smallest difference that each row would have shown; infinite: of one, none."""
+    return max(inf if row.detectable is None else row.detectable for row in rows)
 
 
 def _finite(detectable: float) -> float | None:

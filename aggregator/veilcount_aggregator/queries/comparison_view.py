@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import inf
 
+from veilcount_analysis.text.difference_words import POWER, direction, would_have_been_seen
 from veilcount_analysis.text.number_format import (
     FigureFormat,
     adjacency,
+    frequency,
     level,
     sentence_case,
 )
@@ -16,9 +17,7 @@ from veilcount_analysis.text.result_columns import row_name, value_name
 from veilcount_analysis.text.utc_days import days
 from veilcount_analysis.text.view_parts import Part, Row, Table
 
-from .comparison import NO_REPORTS, CompareResult, ComparisonRow, SideView, least_detectable
-
-POWER = "is detected in 4 of 5 such comparisons"
+from .comparison import NO_REPORTS, CompareResult, ComparisonRow, SideView, detectable_of_any
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,21 +131,16 @@ def _conclusion(result: CompareResult, figures: FigureFormat) -> tuple[str, str,
         return "weak", result.sentence, f"{sentence_case(missing)}."
     differing = [row for row in result.rows if row.differs]
     if not differing:
-        return _not_significant(result, figures)
+        return "plain", _not_significant(result, figures), ""
     largest = max(differing, key=lambda row: abs(row.difference))
     return "good", _difference(largest, result, figures), _others(result, differing)
 
 
 def _difference(row: ComparisonRow, result: CompareResult, figures: FigureFormat) -> str:
     """Return one difference as a sentence about the first side; a value keeps its spelling."""
-    up = row.difference > 0
-    low, high = (row.low, row.high) if up else (-row.high, -row.low)
     value = "The mean" if row.value is None else value_name(row.value)
-    return (
-        f"{value} is {figures.size(abs(row.difference))} ({figures.ends(low, high)})"
-        f" {'higher' if up else 'lower'} {_where(result.a, result)} than"
-        f" {_where(result.b, result)}."
-    )
+    higher = direction(row.low, row.high, of_shares=figures.of_shares)
+    return f"{value} is {higher} {_where(result.a, result)} than {_where(result.b, result)}."
 
 
 def _others(result: CompareResult, differing: Sequence[ComparisonRow]) -> str:
@@ -156,16 +150,13 @@ def _others(result: CompareResult, differing: Sequence[ComparisonRow]) -> str:
     return result.sentence + largest
 
 
-def _not_significant(result: CompareResult, figures: FigureFormat) -> tuple[str, str, str]:
-    """Return that no value differs significantly, with the detectable difference."""
-    least, finding = least_detectable(result.rows), "No significant difference"
+def _not_significant(result: CompareResult, figures: FigureFormat) -> str:
+    """Return that no value is seen to differ, with the difference that would have been seen."""
+    finding = "No difference seen"
     if result.overall and result.overall.differs:
-        finding = "Something differs, but no single value significantly"
-    if least == inf:
-        return "weak", f"{finding}: no difference could have been found.", ""
-    size = figures.size(least)
-    headline = f"{finding}: less than {size} would not have been detected."
-    return "plain", headline, f"A difference of {size} {POWER}."
+        finding = "Something differs, but no single value is seen to"
+    least = detectable_of_any(result.rows)
+    return f"{finding}; {would_have_been_seen(least, of_shares=figures.of_shares)}."
 
 
 def _note(result: CompareResult, figures: FigureFormat) -> Iterator[str]:
@@ -174,14 +165,15 @@ def _note(result: CompareResult, figures: FigureFormat) -> Iterator[str]:
     yield f"Differences are in {units}."
     yield (
         f"Intervals are at {level(result.level)}, one for each value, {result.estimand},"
-        f" {result.validity}."
+        f" {result.validity}. Ranges made like this hold the true difference of a value chosen"
+        f" beforehand {frequency(result.level)}."
     )
     if result.family > 1:
         yield (
             f"Significance is decided for all {result.family:,} values together (Holm), and p is"
             " adjusted for that family."
         )
-    yield f"\u201cDetectable\u201d: a difference of this size {POWER}."
+    yield f"\u201cDetectable\u201d: a difference of this size is seen {frequency(POWER)}."
     if result.note:
         yield result.note
 

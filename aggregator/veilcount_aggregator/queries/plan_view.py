@@ -150,6 +150,9 @@ def _terms(planned: PlanResult) -> list[tuple[str, str]]:
         width = error_bar(planned.correlation, planned.quantity)
         spread = "Two numbers that are spread evenly over their ranges: known to"
         terms.insert(0, ("Correlation", f"{spread} {width}."))
+    if planned.answer is not None:
+        width = error_bar(planned.answer, planned.quantity)
+        terms.insert(0, ("Answers", f"The share of an answer to one question: known to {width}."))
     if planned.detectable is not None and planned.candidates is None:
         seen = number_format.share(planned.detectable)
         terms.insert(0, ("Detectable", f"A share of {seen} is distinguished from zero."))

@@ -18,7 +18,14 @@ from veilcount_analysis.planning.solvers import (
     REPORT_EPSILON,
     YES_OR_NO,
 )
-from veilcount_analysis.query_params import Delta, Level, QueryParams, parameter, parse_range
+from veilcount_analysis.query_params import (
+    Delta,
+    Level,
+    QueryParams,
+    parameter,
+    parse_integers,
+    parse_range,
+)
 from veilcount_shared.collection import Measure
 from veilcount_shared.collection.batches import MAX_GRACE
 from veilcount_shared.domain import MAX_FEATURES, MIN_FEATURES
@@ -102,6 +109,14 @@ class PlanQuery(QueryParams):
             metavar="K",
         ),
     ] = None
+    questions: Annotated[
+        tuple[int, ...] | None,
+        parameter(
+            "Several questions by how many answers each has: the error is that of a cell of two.",
+            parse=parse_integers,
+            metavar="N,N,...",
+        ),
+    ] = None
     measure: NumberMeasure = Measure.MEAN
     unit: Annotated[Unit, parameter("What epsilon protects.")] = Unit.MONTH
     periods: Annotated[int | None, parameter("Number of periods.", ge=1, le=MAX_SLOTS)] = None
@@ -164,7 +179,7 @@ class PlanQuery(QueryParams):
 
     def question(self, today: date) -> QuestionShape:
         """Return the question that is planned."""
-        kinds = (self.values, self.range, self.candidates, self.features)
+        kinds = (self.values, self.range, self.candidates, self.features, self.questions)
         yes_or_no = all(kind is None for kind in kinds)
         return QuestionShape(
             start=self.start or today,
@@ -180,6 +195,7 @@ _QUESTION = (
     "range",
     "candidates",
     "features",
+    "questions",
     "measure",
     "unit",
     "periods",

@@ -100,7 +100,7 @@ def period(
     if current is None or collection.is_trend or collection.fingerprint not in person.covered:
         return None  # of a trend a state is kept whenever it changes
     if not schedule.is_selected(person.root, collection):
-        return "schedule: this person is not selected (cohort or paired collection)"
+        return f"schedule: this person is not selected ({_drawn_otherwise(person, collection)})"
     last, answers = state.used(person.key, collection.fingerprint)
     if last > current:
         label, today = period_label(collection, last), instant(now).date()
@@ -111,6 +111,13 @@ def period(
         until, name = schedule.period_end(collection, current), periods.period_name(collection.unit)
         return f"frozen until {until.date()}: this {name} is answered"
     return None
+
+
+def _drawn_otherwise(person: PersonState, collection: Collection) -> str:
+    if collection.group is None:
+        return "cohort or paired collection"
+    drawn = schedule.draw_question(person.root, collection.group)
+    return f"group {collection.group.name}: {drawn} was drawn"
 
 
 def _not_now(person: PersonState, collection: Collection, current: int, now: float) -> str:

@@ -36,7 +36,7 @@ class Claim:
     life: int
     day: int
     reserved: int  # the most that any form of it could have spent, this one's included
-    draw: str | None = None  # of the cohorts of one draw a person is in one
+    draw: str | None = None  # of the cohorts of one draw, or a group's questions, a person has one
     number: int = 0
     pair: str | None = None  # a person answers one half of a paired collection
 
@@ -152,15 +152,15 @@ def _too_much(name: str, needed: int, ceiling: int) -> str:
 
 def _claim(collection: Collection, held: Mapping[str, Claim]) -> Claim:
     earlier_claim = held.get(collection.name) or held.get(collection.replaces or "")
-    life, cohort = micro(collection.epsilon_user), collection.cohort
+    life, share = micro(collection.epsilon_user), collection.drawn_share
     claim = Claim(
         collection.name,
         earlier_claim.lineage if earlier_claim else collection.replaces or collection.name,
         life,
         micro(collection.epsilon_day),
         max(life, earlier_claim.reserved if earlier_claim else 0),
-        f"{cohort.draw} {cohort.of}" if cohort else None,
-        cohort.number if cohort else 0,
+        f"{share.draw} {share.of}" if share else None,
+        share.number if share else 0,
         " ".join(sorted((collection.name, collection.twin))) if collection.twin else None,
     )
     return _grouped(claim, earlier_claim or claim)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from html import escape
 
-from veilcount_shared.guessing import percent
+from veilcount_shared.guessing import times_in_twenty
 from veilcount_shared.notice import Notice
 
 from .receipt_contents import EarlierEntry, ReceiptContents, ReceiptEntry
@@ -132,7 +132,10 @@ def _guesses(entry: ReceiptEntry, texts: HtmlTexts) -> Iterator[str]:
     chances = {"guess_none": HALF} | {key: p for key, p in bounds.items() if p is not None}
     if len(chances) > 1:
         yield f"<h3>{texts('guess_title')}</h3>"
-        yield _picture((texts(key), percent(p), float(p), 1.0) for key, p in chances.items())
+        yield _picture(
+            (texts(key), texts("guess_times", times=times_in_twenty(p)), float(p), 1.0)
+            for key, p in chances.items()
+        )
 
 
 def _reports(sent: Iterable[Mapping[str, object]], texts: HtmlTexts) -> Iterator[str]:

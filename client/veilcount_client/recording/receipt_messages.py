@@ -32,6 +32,7 @@ MESSAGES: Mapping[str, str] = {
     "question_closed": "The receiver accepts no more reports.",
     **SENTENCES,
     "guess_title": "How often someone would guess right which of two answers is yours",
+    "guess_times": "{times} times in 20",
     "guess_none": "without any report",
     "guess_one": "from one report, at most",
     "guess_all": "from all that was sent, at most, if your answer never changed",

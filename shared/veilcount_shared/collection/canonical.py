@@ -66,6 +66,7 @@ def _common_fields(definition: Definition, mechanism: Mechanism) -> dict[str, An
         "cohort": asdict(cohort) if cohort else None,
         "twin": definition.twin,
         "batch": definition.batch and _batch(definition.batch),
+        "group": asdict(definition.group) if definition.group else None,
     }
 
 

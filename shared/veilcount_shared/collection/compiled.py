@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 from fractions import Fraction
 from typing import Any
@@ -19,6 +19,7 @@ from ..periods import Unit, count_periods
 from ..translations import TEXT_KEYS, by_language
 from . import canonical
 from .definition import Collection
+from .groups import TABLE
 from .toml import parse_tables
 
 COMPILED = 1  # the format of the file
@@ -60,6 +61,7 @@ def parse_compiled(text: str, file: str = "") -> dict[str, Collection]:
         rows = _rows(json.loads(text))
         fields = {row["name"]: json.loads(row["canonical"]) for row in rows}
         tables = {row["name"]: _table(row, fields[row["name"]]) for row in rows}
+        tables |= _groups(fields.values())
         apps = {entry["app"] for entry in fields.values()}
         collections = parse_tables(apps.pop() if len(apps) == 1 else None, tables, _no_file)
         for row in rows:
@@ -114,6 +116,12 @@ def _table(row: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in table.items() if value not in (None, {}, [])}
 
 
+def _groups(forms: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the table of the groups; the members' digest is derived again, so all are there."""
+    groups = [form["group"] for form in forms if form["group"]]
+    return {TABLE: {group["name"]: {"questions": group["questions"]} for group in groups}}
+
+
 def _batch(fields: Mapping[str, Any]) -> dict[str, Any]:
     fractions = {key: fields[key] and _fraction(fields[key]) for key in ("epsilon", "delta")}
     return {key: value for key, value in {**fields, **fractions}.items() if value is not None}
@@ -141,6 +149,7 @@ _DOMAINS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "features": lambda domain: {
         "features": {name: _bounds(number) for name, number in domain["features"]}
     },
+    "questions": lambda domain: {"questions": dict(domain["questions"]), "tables": True},
     "open": lambda domain: {"values": "open", "discover": bool(domain["prefixes"]) or None},
     "cross": _cross,
 }

@@ -20,6 +20,7 @@ from ..kinds import DOMAIN_KEYS, ReadValues, TableContext, kind_of, parse_domain
 from ..kinds.toml_values import read_labels, read_named, read_number, read_text, read_whole
 from ..models import TRUST_MODELS
 from ..translations import TEXT_KEYS
+from . import groups
 from .batches import read_batch
 from .cross_references import FIELD_NAMES, link_collections
 from .definition import Collection
@@ -53,9 +54,12 @@ def parse_tables(
 ) -> dict[str, Collection]:
     """Return the collections of tables by name, in their order."""
     name_of_app = read_text("app", app)
-    return link_collections(
-        {name: _parse_table(name_of_app, name, tables[name], read_values) for name in tables}
-    )
+    collections = {
+        name: _parse_table(name_of_app, name, tables[name], read_values)
+        for name in tables
+        if name != groups.TABLE
+    }
+    return groups.link_groups(tables.get(groups.TABLE, {}), link_collections(collections))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import asdict
 from enum import StrEnum
 from fractions import Fraction
 
@@ -22,6 +23,7 @@ from .reporting_rules import held, presence, retention, takes
 from .texts import check_texts
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
+NAME_FIX = "give a letter, then letters, digits, - or _ (63 at most)"
 APP = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,62}")
 DIGEST = re.compile(r"[0-9a-f]{64}")
 MAX_COHORTS = 1024
@@ -53,9 +55,7 @@ def names(collection: Definition) -> None:
         )
     for key, name in _names(collection):
         if not NAME.fullmatch(name):
-            raise DefinitionError(
-                key, name, "give a letter, then letters, digits, - or _ (63 at most)"
-            )
+            raise DefinitionError(key, name, NAME_FIX)
 
 
 def price(collection: Definition) -> None:
@@ -191,6 +191,28 @@ def cohort(collection: Definition) -> None:
         raise DefinitionError("cohort.number", share.number, f"give 0 to {share.of - 1}")
 
 
+def group(collection: Definition) -> None:
+    """A drawn question is answered by whom its group draws, and by nobody's other draw.
+
+    A curator's noise is the same however many are asked, so there is nothing to gain from a draw.
+    """
+    if collection.group is None:
+        return
+    if collection.name not in collection.group.questions:
+        raise DefinitionError("group", collection.group.name, f"it has no {collection.name}")
+    if TRUST_MODELS[collection.model].reveals:
+        fix = "a curator's noise is no less for a drawn question: leave it out of the group"
+        raise DefinitionError("model", collection.model.value, fix)
+    for key in ("cohort", "twin"):
+        if getattr(collection, key) is not None:
+            fix = f"a group draws who answers: remove {key}, or leave it out of the group"
+            raise DefinitionError(key, _reference(collection, key), fix)
+
+
+def _reference(collection: Definition, key: str) -> object:
+    return collection.twin if key == "twin" else collection.cohort and asdict(collection.cohort)
+
+
 def lineage(collection: Definition) -> None:
     """No collection is its own predecessor or twin."""
     for key in ("replaces", "twin"):
@@ -211,7 +233,7 @@ ENUMS: dict[str, type[StrEnum]] = {
 }
 _RULES = (
     *(names, price, dates, counts, slots, tokens, kind, check_texts, takes, retention, held),
-    *(presence, check_batch, trust, segments, check_margins, cohort, lineage),
+    *(presence, check_batch, trust, segments, check_margins, cohort, group, lineage),
 )
 
 
@@ -222,7 +244,7 @@ def _names(collection: Definition) -> Iterator[tuple[str, str]]:
             yield key, name
     for name, _ in collection.segments:
         yield "segments", name
-    for key in ("attributes", "features"):
+    for key in ("attributes", "features", "questions"):
         for name, _ in getattr(collection.domain, key, ()):
             yield "cross" if key == "attributes" else key, name
     if collection.cohort:

@@ -1,4 +1,4 @@
-"""Domains of values: Boolean, Choice, Number, their crossing, open strings, several numbers.
+"""Domains of values: one, crossed with private attributes, or several by their names.
 
 A domain maps any Python object to an input of the mechanism. It is *total*: whether a report
 exists must never depend on its value, so a number beyond its range clamps, an unknown choice is
@@ -26,10 +26,14 @@ from .numbers import Features as Features
 from .numbers import Number as Number
 from .numbers import format_fraction as format_fraction
 from .numbers import is_number as is_number
+from .questions import MAX_QUESTIONS as MAX_QUESTIONS
+from .questions import MAX_TABLE as MAX_TABLE
+from .questions import MIN_QUESTIONS as MIN_QUESTIONS
+from .questions import Questions as Questions
 from .strings import BUCKET_BITS as BUCKET_BITS
 from .strings import HALVES as HALVES
 from .strings import PREFIX_BITS as PREFIX_BITS
 from .strings import PREFIXES as PREFIXES
 from .strings import OpenStrings as OpenStrings
 
-Domain = Boolean | Choice | Number | Cross | OpenStrings | Features
+Domain = Boolean | Choice | Number | Cross | OpenStrings | Features | Questions

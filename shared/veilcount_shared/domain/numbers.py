@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -12,8 +11,9 @@ from typing import Any
 
 from ..errors import DefinitionError
 from ..randomness import RandomSource
-from .interface import Answers, SingleValue, ValuePart
+from .interface import Answers, SingleValue
 from .labels import Label
+from .named_parts import NamedParts, check_names
 
 MIN_FEATURES, MAX_FEATURES = 2, 12
 GRID_BITS = 32
@@ -97,47 +97,23 @@ class Number(SingleValue):
 
 
 @dataclass(frozen=True)
-class Features(SingleValue):
-    """Several numbers of one person, each between bounds of its own.
-
-    The value is a mapping from names to numbers; the input is one number, with the point of each on
-    its grid as a digit, that of the first feature the highest. Each is total on its own.
-    """
+class Features(NamedParts[Number]):
+    """Several numbers of one person, each between bounds of its own."""
 
     features: tuple[tuple[str, Number], ...]
 
     def __post_init__(self) -> None:
-        order = [name for name, _ in self.features]
-        if order != sorted(set(order)):
-            raise DefinitionError(
-                "features", order, "give each name once, in the order of the names"
-            )
-        if not MIN_FEATURES <= len(order) <= MAX_FEATURES:
-            fix = f"give {MIN_FEATURES} to {MAX_FEATURES} features"
-            raise DefinitionError("features", f"{len(order)} features", fix)
+        check_names("features", self.names, MIN_FEATURES, MAX_FEATURES)
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The names, in the order of the digits."""
-        return tuple(name for name, _ in self.features)
-
-    @property
-    def size(self) -> int:
-        """The number of combinations of grid points."""
-        size: int = (GRID + 1) ** len(self.features)
-        return size
+    def parts(self) -> tuple[tuple[str, Number], ...]:
+        """The numbers."""
+        return self.features
 
     @property
     def labels(self) -> tuple[Label, ...]:
         """Return none: numbers are not listed."""
         return ()
-
-    def input(self, value: object, randomness: RandomSource) -> int:
-        """Return the points of all features; what is missing or no number is drawn."""
-        point = 0
-        for name, number in self.features:
-            point = point * (GRID + 1) + number.input(_entry(value, name), randomness)
-        return point
 
     def canonical(self) -> dict[str, Any]:
         """Return the fingerprinted fields."""
@@ -157,24 +133,6 @@ class Features(SingleValue):
         """Yield the statement of all features and their bounds."""
         bounds = [f"{name} ({number.describe_bounds()})" for name, number in self.features]
         yield "answers_features", {"features": ", ".join(bounds)}
-
-    def split(self, value: object) -> list[tuple[ValuePart, object]]:
-        """Return each feature of a mapping with its domain; None in place of a missing one."""
-        if not isinstance(value, Mapping):
-            return [(self, value)]
-        return [(number, value.get(name)) for name, number in self.features]
-
-    def expected(self) -> tuple[str, str]:
-        """Return what is wrong with another value, and what to record."""
-        return "no mapping", f"record a dict of {', '.join(self.names)}"
-
-
-def _entry(value: object, name: str) -> object:
-    """Return the value under a name, whatever its own code does."""
-    try:
-        return value[name] if isinstance(value, Mapping) else None
-    except Exception:  # noqa: BLE001 - a value's own code may raise anything: it is missing
-        return None
 
 
 def is_number(value: object) -> bool:

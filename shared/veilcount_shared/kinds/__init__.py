@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..domain import Boolean, Choice, Cross, Domain, Features, Number, OpenStrings
+from ..domain import Boolean, Choice, Cross, Domain, Features, Number, OpenStrings, Questions
 from ..enums import Measure
 from ..errors import DefinitionError
 from .kind import DeviceKind as DeviceKind
@@ -17,6 +17,7 @@ from .kind import ReadValues as ReadValues
 from .kind import TableContext as TableContext
 from .numbers import DistributionKind, FeatureKind, MeanKind, NumberKind, RangesKind
 from .strings import OPEN, StringKind
+from .tables import TableKind
 from .toml_values import Table
 from .trend import TrendKind
 from .true_cells import CellLabel as CellLabel
@@ -34,6 +35,7 @@ KINDS: dict[tuple[type[Domain], Measure | None], DeviceKind[Any]] = {
     (Features, Measure.MOMENTS): FeatureKind(),
     (Boolean, Measure.TREND): TrendKind(),
     (OpenStrings, None): StringKind(),
+    (Questions, None): TableKind(),
 }
 
 

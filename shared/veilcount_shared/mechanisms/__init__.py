@@ -6,6 +6,7 @@ from .interface import Mechanism as Mechanism
 from .interface import Randomizer as Randomizer
 from .mean import MeanMechanism as MeanMechanism
 from .moments import Moments as Moments
+from .pair_tables import PairTables as PairTables
 from .projective_geometry import ProjectiveGeometry as ProjectiveGeometry
 from .range_tree import RangeTree as RangeTree
 from .selection import Selection as Selection

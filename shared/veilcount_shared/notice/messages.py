@@ -21,6 +21,9 @@ MESSAGES: Mapping[str, str] = {
     " for the nearer end.",
     "notice_answers_features": "Possible answers: a number for each of {features}; a report is"
     " about one or two of them, drawn by chance.",
+    "notice_answers_questions": "Possible answers: one for each of {questions}; a report is about"
+    " the answers to two of them, drawn by chance.",
+    "notice_tables": "All reports together show how common answers are, and which go together.",
     "notice_answers_open": "Possible answers: any text of up to {length} characters. The server"
     " reads how common a text is only by naming it; one that few people have is not found.",
     "notice_answers_discover": "Possible answers: any text of up to {length} characters. The"
@@ -77,6 +80,8 @@ MESSAGES: Mapping[str, str] = {
     "notice_cap_token": "The app keeps count and sends no more than that; for one account, the"
     " issuer of the tokens signs no more.",
     "notice_cohort": "Asked of about one person in {of}, drawn beforehand by chance.",
+    "notice_group": "You are asked one of {of} questions, drawn beforehand by chance: {questions}."
+    " The server sees which one you answer.",
     "notice_twin": "Whoever is asked this is not asked \u201c{twin}\u201d, and the reverse, drawn"
     " beforehand by chance.",
     "notice_replaces": "It continues the question \u201c{replaces}\u201d: what that revealed counts"
@@ -85,12 +90,13 @@ MESSAGES: Mapping[str, str] = {
     "notice_title_guess": "What an answer gives away",
     "notice_guess": "Somebody who wonders which of two answers you gave, and holds both equally"
     " likely, is right half of the time without any data.",
-    "notice_guess_report": "With one report, at most {one} of the time.",
+    "notice_guess_report": "With one report, at most {one} times in 20.",
     "notice_guess_reports": "With all {reports} reports, if your answer never changes, at most"
-    " {all}.",
-    "notice_guess_trend": "With all of your reports together, at most {one} of the time.",
-    "notice_guess_release": "With what is released of one answer, at most {one} of the time.",
-    "notice_guess_releases": "With all releases, if your answer never changes, at most {all}.",
+    " {all} times in 20.",
+    "notice_guess_trend": "With all of your reports together, at most {one} times in 20.",
+    "notice_guess_release": "With what is released of one answer, at most {one} times in 20.",
+    "notice_guess_releases": "With all releases, if your answer never changes, at most {all} times"
+    " in 20.",
     "notice_epsilon_substitute": "In the language of experts: epsilon {event} for one answer,"
     " {day} for one day and {user} for all of them, by substitution (one answer or another).",
     "notice_epsilon_add-remove": "In the language of experts: epsilon {event} for one answer,"

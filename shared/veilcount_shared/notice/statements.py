@@ -15,7 +15,7 @@ from ..batch_rules import BatchRules
 from ..collection import Collection, Linkage, Presence, Takes
 from ..collection.definition import Wording
 from ..errors import format_value
-from ..guessing import distinguishing_probability, percent, two_values_epsilon
+from ..guessing import distinguishing_probability, times_in_twenty, two_values_epsilon
 from ..periods import GRACE, RECOVERABLE, Unit
 from ..shuffling.times import KEPT_FOR_AGGREGATOR, TAKEN_FOR
 from .messages import Count, Texts
@@ -171,6 +171,9 @@ def _frequency(collection: Collection) -> Iterator[Statement]:
     yield _state(f"cap_{_linkage(collection)}")
     if collection.cohort is not None:
         yield _state("cohort", of=Count(collection.cohort.of))
+    if collection.group is not None:
+        questions = collection.group.questions
+        yield _state("group", of=Count(len(questions)), questions=", ".join(questions))
     if collection.twin is not None:
         yield _state("twin", twin=collection.twin)
     if collection.replaces is not None:
@@ -204,11 +207,11 @@ def _guess(
     promise = _promise(collection)
     if promise is not None:
         yield _state("guess_together")
-    yield _state(f"guess_{_guessed_from(collection)}", one=percent(one))
+    yield _state(f"guess_{_guessed_from(collection)}", one=times_in_twenty(one))
     reports = collection.priced_answers
     if reports > 1:
         key = "guess_releases" if collection.trust.reveals else "guess_reports"
-        yield _state(key, reports=Count(reports), all=percent(every))
+        yield _state(key, reports=Count(reports), all=times_in_twenty(every))
     if promise is None:
         yield from _epsilons(collection)
     else:

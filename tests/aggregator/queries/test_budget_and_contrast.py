@@ -16,6 +16,7 @@ from veilcount_analysis.privacy.trust_models import compare_trust_models as cont
 from veilcount_analysis.text.number_format import decimal
 from veilcount_shared.periods import Unit
 
+from ...client.device_fixtures import definitions_text
 from ..web.api.deployment_fixtures import CENTRAL, Deployment, deployment
 from .conftest import AFTER, BEFORE
 from .simulated_reports import FILE, LISTS, counted, send, snapshot, typed
@@ -51,6 +52,24 @@ def test_a_budget_has_three_figures_what_they_mean_and_the_sum_over_an_app(
     assert "opened" in together.collections
     assert [each.model for each in together.totals] == ["local", "central"]
     assert {each.adjacency for each in together.totals} == {"substitute"}
+
+
+def test_a_group_costs_a_person_one_question_until_it_is_changed(tmp_path: Path) -> None:
+    """Who answered one question of the first form may be drawn for another one of the next."""
+    group = '[group.habits]\nquestions = ["a", "b"]\n'
+    first, second, alone = (
+        definitions_text(a={"late": late}, b={"late": 30}) + table
+        for late, table in ((30, group), (20, group), (30, ""))
+    )
+    worst = []
+    for number, files in enumerate(((first,), (alone,), (first, second), (alone, first))):
+        place = tmp_path / str(number)
+        place.mkdir()
+        with deployment(place, *files) as deployed:
+            (total,) = budget(deployed, "a").cross_collection.totals
+            worst.append(total.worst)
+
+    assert worst == [30, 60, 60, 60]
 
 
 def test_the_spent_slots_are_counted_and_the_bars_are_for_admins(stocked: Deployment) -> None:

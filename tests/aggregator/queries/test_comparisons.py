@@ -38,8 +38,8 @@ def test_two_segments_differ_where_their_populations_do(stocked: Deployment) -> 
     assert answer.overall.differs
     assert answer.overall.sentence.startswith("Something differs (p = ")
     assert answer.overall.sentence.endswith("one test of all 3 values at once).")
-    assert "light: arm:A less arm:B" in light.sentence
-    assert "would have been found in 4 of 5" in system.sentence
+    assert "light: arm:A is 21 to 28 of 100 lower than arm:B" in light.sentence
+    assert "would have been seen 4 times in 5" in system.sentence
     for row, single in zip(answer.rows, figures_of(side), strict=True):
         assert (row.b.figure, row.b.low, row.b.high) == (single.figure, single.low, single.high)
         assert row.difference == pytest.approx(row.a.figure - row.b.figure)
@@ -59,7 +59,7 @@ def test_two_ranges_of_days_are_compared(stocked: Deployment) -> None:
     assert "No person is on both sides" in arms.note
     assert "system" in answer.sentence
     assert "none is seen to differ" in days.sentence
-    assert "points would have been found in 4 of 5 such comparisons" in days.sentence
+    assert "of 100 would have been seen 4 times in 5" in days.sentence
     assert not nobody.rows
     assert nobody.sentence == (
         "Nothing to compare: 8,000 answers of ..2026-11-08, 0 of 2026-11-09..."
@@ -115,7 +115,7 @@ def test_means_of_numbers_are_compared_too(stocked: Deployment) -> None:
     assert row.value is None
     assert row.low < 14.29 < row.high
     assert row.differs
-    assert row.sentence.startswith("the mean: arm:A less arm:B is +1")
+    assert row.sentence.startswith("the mean: arm:A is 8.9 to 16.0 higher than arm:B (")
 
 
 def test_of_a_large_domain_the_frequent_values_are_compared_in_the_family_of_all(

@@ -27,7 +27,7 @@ from veilcount_aggregator.store import (
 from veilcount_aggregator.store.transfer_format import content_digest
 from veilcount_analysis.series.series import Series
 from veilcount_shared.collection import parse_collections
-from veilcount_shared.mechanisms import SubsetSelection
+from veilcount_shared.mechanisms import Mechanism, PairTables, SubsetSelection
 from veilcount_shared.verdict import Verdict
 
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
@@ -201,7 +201,13 @@ def decode_verdicts(codes: Codes) -> list[Verdict]:
 
 
 def message(which: Series, chance: random.Random) -> int:
-    mechanism = which.collection.mechanism
+    return _message(which.collection.mechanism, chance)
+
+
+def _message(mechanism: Mechanism, chance: random.Random) -> int:
+    if isinstance(mechanism, PairTables):
+        pair = chance.randrange(len(mechanism.pairs))
+        return pair << 8 * mechanism.width | _message(mechanism.subsets[pair], chance)
     if not isinstance(mechanism, SubsetSelection) or mechanism.w == 1:
         return chance.randrange(mechanism.messages)
     members = chance.sample(range(mechanism.k), mechanism.w)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -10,10 +13,15 @@ from scipy.stats import false_discovery_control
 from veilcount_analysis.estimation import (
     DifferenceEstimate,
     IntervalTarget,
+    LookCount,
     ShareEstimates,
     compare,
+    confidence_intervals,
 )
 from veilcount_analysis.estimation.difference import holm
+from veilcount_analysis.estimation.estimate_pair import EstimatePair
+from veilcount_analysis.estimation.proportions import SupportCounts
+from veilcount_analysis.mechanisms import share_handler
 from veilcount_analysis.simulation import simulate
 from veilcount_shared import Collection
 
@@ -46,10 +54,9 @@ def test_a_true_difference_is_found_and_every_sentence_states_the_detectable_one
     assert clear.low[0] > 0 > clear.high[1]
     assert clear.family == 1
     assert clear.holm == pytest.approx(clear.p)
-    assert "a difference, p = " in found
-    assert "not significant, the interval includes 0" in missed
-    assert "would have been found in 4 of 5" in missed
-    assert all("95 % interval" in each and "points" in each for each in (found, missed))
+    assert re.search(r"arm A is \d+ to \d+ of 100 higher than arm B .* a difference, p = ", found)
+    assert re.search(r"no difference seen; one of \d+ of 100 would have been seen 4 times", missed)
+    assert all("95 % interval" in each for each in (found, missed))
 
 
 def test_the_detectable_difference_is_found_in_four_of_five() -> None:
@@ -100,7 +107,7 @@ def test_means_are_compared_in_their_own_units() -> None:
 
     assert result.difference[0] == pytest.approx(one.mean - other.mean)
     assert result.low[0] > 0
-    assert "points" not in result.sentence(0, "minutes", "A", "B")
+    assert "of 100" not in result.sentence(0, "minutes", "A", "B")
 
 
 def test_a_cohort_and_a_sample_are_compared_as_cohorts_and_other_values_not_at_all() -> None:
@@ -113,3 +120,28 @@ def test_a_cohort_and_a_sample_are_compared_as_cohorts_and_other_values_not_at_a
     assert sample.terms.target is IntervalTarget.POPULATION
     with pytest.raises(ValueError, match="same values"):
         compare(three, sample)
+
+
+def computed_tails(monkeypatch: pytest.MonkeyPatch) -> int:
+    """How many exact tails the p-values of 20 values of a cohort take."""
+    response, rng, n = share_handler(of_values(20, "8")).response, np.random.default_rng(2), 20_011
+    chances = response.Q + response.gap * rng.dirichlet(np.ones(20))
+    one, two = (SupportCounts(n, rng.binomial(n, chances), response, 20) for _ in "ab")
+    rows, tails = [], confidence_intervals.cohort_tail
+
+    def counted(supports: Ints, *arguments: Any, **options: Any) -> Any:
+        rows.append(len(supports))
+        return tails(supports, *arguments, **options)
+
+    monkeypatch.setattr(confidence_intervals, "cohort_tail", counted)
+    EstimatePair(one, two, IntervalTarget.COHORT, None, LookCount.ONE).p_value(0.05)
+    monkeypatch.undo()
+    return sum(rows)
+
+
+def test_a_p_value_computes_each_exact_tail_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: a search that forgets them computes six times as many."""
+    once = computed_tails(monkeypatch)
+    monkeypatch.setattr(confidence_intervals, "_stored_tails", lambda *_: {})
+
+    assert computed_tails(monkeypatch) > 6 * once > 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -17,7 +18,14 @@ from veilcount_analysis.estimation import projective_supports
 from veilcount_analysis.estimation.find_budget import chance_of_first
 from veilcount_analysis.estimation.prime_factor_fft import Turned
 from veilcount_analysis.estimation.projective_supports import Cycle, cycle
-from veilcount_analysis.mechanisms.candidate_search import Candidates, found_places, open_handler
+from veilcount_analysis.mechanisms import candidate_search
+from veilcount_analysis.mechanisms.candidate_search import (
+    BLOCK,
+    Candidates,
+    ReadBuckets,
+    found_places,
+    open_handler,
+)
 from veilcount_analysis.simulation import Population, simulate
 from veilcount_shared import Collection
 from veilcount_shared.domain import OpenStrings
@@ -107,6 +115,42 @@ def test_many_reports_have_a_transform_in_double_precision(
     assert few_made == 0
     assert made
     assert np.array_equal(large, small.supports(few, range(10)) * 10**6)
+
+
+def scored() -> tuple[ReadBuckets, Candidates]:
+    """Scores as of noise with a hundred heavy strings, and a million candidates with these."""
+    handler, rng = open_handler(of_strings()[0]), np.random.default_rng(6)
+    k, sizes = handler.mechanism.k, np.array([10**6, 10**6])
+    bits = 2 * (k - 1).bit_length()
+    million = Candidates((), rng.integers(1 << 63, size=1_000_000, dtype=np.uint64), bits)
+    scores = rng.normal(size=(2, k))
+    for row, buckets in zip(scores, handler.buckets(million.places_at(slice(100))), strict=True):
+        row[buckets] += 8
+    return ReadBuckets(
+        handler, sizes, np.rint(1e5 + 1e3 * scores).astype(np.int64), scores
+    ), million
+
+
+def searched_in_blocks(size: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Ints, float]:
+    """The finds of a million candidates in blocks of this size, and the MB that takes."""
+    monkeypatch.setattr(candidate_search, "BLOCK", size)
+    read, candidates = scored()
+    tracemalloc.start()
+    found = read.found(candidates, chance_of_first(1_000_000))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return found, peak / 1e6
+
+
+def test_a_million_candidates_are_looked_up_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: all at once. The same are found, in five times the memory."""
+    found, megabytes = searched_in_blocks(BLOCK, monkeypatch)
+    at_once, more = searched_in_blocks(1_000_000, monkeypatch)
+
+    assert np.array_equal(found, at_once)
+    assert len(np.intersect1d(found, np.arange(100))) > 90
+    assert megabytes < 8
+    assert more > 40
 
 
 def test_a_search_takes_less_memory() -> None:

@@ -27,7 +27,7 @@ from veilcount_analysis.releases.release import part_noise
 from veilcount_analysis.series.series import Series
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import Collection
-from veilcount_shared.domain import Boolean, Choice, Cross, Features, Number, OpenStrings
+from veilcount_shared.domain import Boolean, Choice, Cross, Features, Number, OpenStrings, Questions
 from veilcount_shared.enums import Measure, Model
 from veilcount_shared.errors import DefinitionError
 from veilcount_shared.kinds import KINDS as DEVICE_KINDS
@@ -49,6 +49,7 @@ EXAMPLES: Mapping[Row, str] = {
     (Features, Measure.MOMENTS): 'features = {a = [0, 120], b = [0, 60]}\nmeasure = "moments"',
     (Boolean, Measure.TREND): 'boolean = true\nmeasure = "trend"\nchanges = 3',
     (OpenStrings, None): 'values = "open"',
+    (Questions, None): 'questions = {a = ["x", "y"], b = [1, 2, 3]}\ntables = true',
 }
 KEYS = {
     Model.LOCAL: "",
@@ -63,7 +64,7 @@ LOCAL, CENTRAL = (
 )
 #: a value of each parameter that depends on the kind
 TEXTS = "view=consistent page=2 looks=every candidates=red discover=true top=2 group=a:1,2 values=1"
-VALUES = dict(text.split("=") for text in [*TEXTS.split(), "regress=a"])
+VALUES = dict(text.split("=") for text in [*TEXTS.split(), "regress=a", "pair=a,b"])
 UNTIL, TODAY = "until = 2027-04-01", date(2027, 6, 1)
 
 

@@ -37,6 +37,12 @@ COLLECTIONS = {
     "moments": make_collection(
         boolean=None, features="{a = [0, 1], b = [0, 9]}", measure='"moments"'
     ),
+    "tables of one byte": make_collection(
+        boolean=None, questions="{a = [1, 2], b = [1, 2, 3], c = [1, 2, 3, 4]}", tables="true"
+    ),
+    "tables": make_collection(
+        boolean=None, questions=f"{{a = [1, 2], b = {values(5)}, c = {values(20)}}}", tables="true"
+    ),
     "trend": make_collection(measure='"trend"', changes=1),
     "open": make_collection(boolean=None, values='"open"', epsilon=4),
     "trusted": make_collection(epsilon=None, model='"central"', budget=1),

@@ -200,13 +200,13 @@ def test_what_a_withdrawal_cannot_call_back_is_stated() -> None:
 
 def test_an_app_may_replace_the_sentences_of_the_notice() -> None:
     """On the consent page and in the receipt, with the figures of the definition."""
-    german = {"notice_guess_report": "Mit einem Bericht h\u00f6chstens {one}. <b>"}
+    german = {"notice_guess_report": "Mit einem Bericht h\u00f6chstens {one} von 20. <b>"}
     ann = browser(site(messages=german, language="de"))
     answer(ann, "yes")
 
     for path in ("consent", "receipt"):
         page = ann.get(f"/privacy/{path}").text
-        assert "Mit einem Bericht h\u00f6chstens 73.2 %. &lt;b&gt;" in page
+        assert "Mit einem Bericht h\u00f6chstens 15 von 20. &lt;b&gt;" in page
         assert "With one report" not in page
 
 

@@ -144,6 +144,13 @@ changes = 3
 epsilon = 1
 unit = "day"
 
+[habits]
+question = "What do you do?"
+questions = {walk = ["no", "yes"], theme = ["light", "dark"], pets = [0, 1, 2], age = [1, 2, 3]}
+tables = true
+epsilon = 1
+unit = "month"
+
 [pair]
 question = "Is it used?"
 boolean = true
@@ -165,6 +172,21 @@ epsilon = 4
 unit = "month"
 model = "shuffled"
 batch = {epsilon = 1, delta = 1e-6, covers = 110}
+
+[drawn]
+question = "Is it drawn?"
+boolean = true
+epsilon = 1
+unit = "week"
+
+[other]
+question = "Which other?"
+values = [1, 2]
+epsilon = 1
+unit = "week"
+
+[group.habits]
+questions = ["other", "drawn"]
 """
 
 

@@ -14,6 +14,7 @@ from veilcount_shared.mechanisms import (
     HashedStrings,
     MeanMechanism,
     Moments,
+    PairTables,
     ProjectiveGeometry,
     RangeTree,
     SquareWave,
@@ -72,6 +73,10 @@ _DESIGNS: dict[str, Any] = {
         _plane(epsilon, fields["part"]), fields["parts"]
     ),
     "moments": lambda epsilon, fields: Moments(_mean(epsilon, fields["mean"]), fields["features"]),
+    "pairs": lambda epsilon, fields: PairTables(
+        tuple(fields["answers"]),
+        tuple(mechanism_of(str(epsilon), subset) for subset in fields["subsets"]),
+    ),
 }
 
 
@@ -102,10 +107,11 @@ def _set(mechanism: Any, x: Any) -> list[int]:
 
 def packed(mechanism: Any, x: Any) -> int:
     """Return an input as one number: its parts as digits, the first the highest."""
+    digits = x if isinstance(x, list) else [x]
     size = GRID + 1 if isinstance(mechanism, Moments) else getattr(mechanism, "k", 0)
     number = 0
-    for digit in x if isinstance(x, list) else [x]:
-        number = number * size + digit
+    for digit, own in zip(digits, getattr(mechanism, "sizes", [size] * len(digits)), strict=True):
+        number = number * own + digit
     return number
 
 
@@ -228,6 +234,9 @@ def _drawn_parts() -> Iterator[list[Any]]:
     yield ["1", halves.canonical(), [[0, 15], [15, 0], [7, 9]]]
     moments = Moments.for_epsilon(Fraction(5), 3).canonical()
     yield ["5", moments, [[0, GRID, GRID // 2], [GRID, GRID // 3, 7]]]
+    for epsilon, sizes in [("1", (3, 3, 2)), ("2", (2, 3, 5))]:  # masks and members; inputs too
+        pairs = PairTables.for_epsilon(Fraction(epsilon), sizes).canonical()
+        yield [epsilon, pairs, [[0, 0, 0], [1, 0, 1], [0, 2, 0], [1, 2, 1]]]
 
 
 def _distributions() -> Iterator[list[Any]]:
@@ -241,6 +250,7 @@ def _distributions() -> Iterator[list[Any]]:
     yield from ([epsilon, fields, inputs[1]] for epsilon, fields, inputs in hashed)
     two = Moments.for_epsilon(Fraction(5), 2).canonical()
     yield ["5", two, [GRID // 3, GRID]]
+    yield ["1", PairTables.for_epsilon(Fraction(1), (2, 3, 2)).canonical(), [1, 0, 0]]
     yield ["2", RangeTree.for_epsilon(Fraction(2)).canonical(), 100 << 24]
 
 
@@ -272,8 +282,9 @@ ABOUT = (
     " of each message that can be sent, as integers (of many the count, and a digest of them in the"
     " order of the messages), and their sum. An input is the number of the"
     " input, of a range a point of the grid, of open strings the bucket of each part, of features"
-    " the point of each. In `sets` a point of a mean lies at or above a start and counts as it;"
-    " what is drawn first (a level, a part, a moment) is any, so the sets of all are one."
+    " the point of each, of questions the answer to each. In `sets` a point of a mean lies at or"
+    " above a start and counts as it; what is drawn first (a level, a part, a moment, a pair) is"
+    " any, so the sets of all are one."
     " `rounding`: points, of each the start below it and the probability of the next one."
     " `points`: points of features, then each moment's features and its point. `nodes`: a point,"
     " its bucket, its node of each level, the number of the first message of each level."

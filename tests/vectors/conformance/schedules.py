@@ -11,6 +11,7 @@ from veilcount_client.state import Coverage, PersonState
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import schedule
 from veilcount_shared.collection import Collection
+from veilcount_shared.question_group import QuestionGroup
 from veilcount_shared.randomness import WORDS, RandomSource
 from veilcount_shared.schedule import SecretRandomSource
 
@@ -33,6 +34,7 @@ def schedules(document: Vector) -> Vector:
             for name, at, _ in document["periods"]
         ],
         "cohorts": [_cohort(vector) for vector in document["cohorts"]],
+        "groups": [_question(*row[:3]) for row in document["groups"]],
         "words": [_words(vector) for vector in document["words"]],
         "below": [_below(vector) for vector in document["below"]],
         "bernoulli": [_bernoulli(*row[:3]) for row in document["bernoulli"]],
@@ -101,6 +103,11 @@ def _iso(at: float) -> str:
 def _cohort(vector: Vector) -> Vector:
     secret, terms = bytes.fromhex(vector["secret"]), (vector[key] for key in ("app", "draw", "of"))
     return vector | {"cohort": schedule.draw_cohort(secret, *terms)}
+
+
+def _question(secret: str, digest: str, members: int) -> list[Any]:
+    group = QuestionGroup("habits", tuple(map(str, range(members))), digest)
+    return [secret, digest, members, int(schedule.draw_question(bytes.fromhex(secret), group))]
 
 
 # -- words, and integers of them -------------------------------------------------------------------
@@ -197,11 +204,30 @@ epsilon = 1
 unit = "user"
 from = 2026-12-15
 until = 2027-03-15
+
+[second]
+question = "Is it?"
+boolean = true
+epsilon = 1
+unit = "week"
+from = 2026-12-15
+until = 2027-03-15
+
+[first]
+question = "Which?"
+values = [1, 2]
+epsilon = 1
+unit = "week"
+from = 2026-12-15
+until = 2027-03-15
+
+[group.habits]
+questions = ["second", "first"]
 """.format(digest="ab" * 32)
 
 _HAND_WRITTEN = 40  # lines
 #: a secret whose first instant of the day 24 is its last second
-_LATEST = (5_871).to_bytes(32, "big").hex()
+_LATEST = (65_904).to_bytes(32, "big").hex()
 
 _CONSENTS = {
     "events": "2026-12-24T18:00:00+00:00",
@@ -212,6 +238,8 @@ _CONSENTS = {
     "hidden": "2026-12-31T23:30:00+00:00",
     "once": "2027-02-01T00:00:00+00:00",
     "linked": "2026-12-20T06:00:00+00:00",
+    "first": "2026-12-20T06:00:00+00:00",
+    "second": "2026-12-20T06:00:00+00:00",
 }
 _INSTANTS = {
     "events": [
@@ -243,7 +271,7 @@ _INSTANTS = {
 
 def schedule_inputs(document: Vector) -> Vector:
     """Return what is pinned of the schedule, without what a root draws and the calendar says."""
-    if "[linked]" not in document["toml"]:
+    if "[second]" not in document["toml"]:
         document["toml"] = document["toml"][:_HAND_WRITTEN] + _TOKENS.splitlines()
     secrets = [bytes(range(32)).hex(), bytes(range(100, 132)).hex(), "ff" * 32]
     rows = [
@@ -262,7 +290,13 @@ def schedule_inputs(document: Vector) -> Vector:
     bernoulli = [[*map(str, row[:2]), [*map(str, row[2])]] for row in _BERNOULLI]
     latest = {"collection": "events", "secret": _LATEST, "answers": [{"period": 24, "answer": 0}]}
     persons = [each for each in document["persons"] if each["secret"] != _LATEST] + [latest]
+    groups = [
+        [secret, digest * 32, members]
+        for secret in secrets
+        for digest, members in (("00", 2), ("ab", 3), ("ab", 7), ("cd", 100))
+    ]
     added = {
+        "groups": groups,
         "persons": persons,
         "apart": rows,
         "periods": periods,
@@ -284,4 +318,6 @@ ABOUT = (
     " a report may be made, each put off to the next whole minute (in the period of the consent the"
     " same share of what was left), and what the secret draws; when tokens are asked for (a device"
     " asks only with linkage token). `periods`: the period of an instant, null outside of all."
+    " `groups`: a root, the digest of a group, how many members it has; the place of the one"
+    " that is drawn."
 )

@@ -8,7 +8,15 @@ from functools import partial
 from typing import Any, NoReturn
 
 from veilcount_shared.collection import Collection
-from veilcount_shared.domain import GRID, Cross, Features, OpenStrings, check_label, normalized
+from veilcount_shared.domain import (
+    GRID,
+    Cross,
+    Features,
+    OpenStrings,
+    Questions,
+    check_label,
+    normalized,
+)
 from veilcount_shared.errors import DefinitionError
 from veilcount_shared.randomness import RandomSource
 
@@ -94,6 +102,8 @@ def _digit_sizes(collection: Collection) -> list[int]:
         return [part.size for part in domain.parts]
     if isinstance(domain, Features):
         return [GRID + 1] * len(domain.features)
+    if isinstance(domain, Questions):
+        return [choice.size for _, choice in domain.questions]
     return [collection.inputs if collection.trust.reveals else domain.size]
 
 

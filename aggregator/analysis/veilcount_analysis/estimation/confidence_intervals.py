@@ -9,6 +9,7 @@ where counts are too small for the normal: they err with at most alpha whatever 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import overload
 
 import numpy as np
@@ -23,6 +24,7 @@ Counts = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Ends = tuple[Floats, Floats]
 Alpha = float | Floats  # an error probability: of all figures, or one for each
+MOST_TAILS = 100_000  # in memory, for each n: 20 MB
 
 
 @overload
@@ -187,9 +189,25 @@ class CohortTails:
         return good
 
     def _inside(self, c: Counts, *, upper_tail: bool) -> Bools:
-        counts = np.clip(c, 0, self.n)
-        tail = cohort_tail(self.supports, counts, self.n, self.response, upper_tail=upper_tail)
-        return tail > self.least
+        """Compare the tails, each computed once: a search for p asks for the same at any alpha."""
+        stored = _stored_tails(self.n, self.response, upper_tail)
+        places = np.clip(c, 0, self.n).tolist()
+        rows = {row: stored.get(row) for row in zip(self.supports.tolist(), places, strict=True)}
+        if missing := [row for row, tail in rows.items() if tail is None]:
+            supports, counts = np.array(missing, np.int64).T
+            tails = cohort_tail(supports, counts, self.n, self.response, upper_tail=upper_tail)
+            rows.update(zip(missing, tails.tolist(), strict=True))
+            if len(stored) > MOST_TAILS:
+                stored.clear()
+            stored.update(rows)
+        every = [rows[row] for row in zip(self.supports.tolist(), places, strict=True)]
+        return np.array(every, np.float64) > self.least
+
+
+@lru_cache(maxsize=8)
+def _stored_tails(*_setting: object) -> dict[tuple[int, int], float | None]:
+    """Return the tails that were computed in a setting, by support and number of holders."""
+    return {}
 
 
 def cohort_tail(

@@ -96,10 +96,30 @@ class DilutedSupports(SupportCounts):
 
     of_person: ResponseDistribution
 
+    @property
+    def part(self) -> float:
+        """Which part of the reports are of persons."""
+        return self.response.gap / self.of_person.gap
+
     def poisoned(self, fakes: float) -> Ends:
         """Return the range of the honest shares: a fake is one of the persons' reports."""
         least, most = self.of_person.share(np.array([0.0, 1.0]))
         return honest_range(self.points, least, most, fakes)
+
+
+def persons_part(n: float, covers: int) -> float:
+    """Return which part of the reports are of persons, of whom there is at least one."""
+    persons = max(n, 1)
+    return persons / (persons + covers)
+
+
+def among_covers(one_part: SupportCounts, persons: float, cover_support: float) -> SupportCounts:
+    """Return the estimator of a part of the reports, of which this part are of persons."""
+    if persons == 1:
+        return one_part
+    n, counts, response = one_part.n, one_part.counts, one_part.response
+    received = response.diluted(persons, cover_support)
+    return DilutedSupports(n, counts, received, one_part.families, response)
 
 
 def _last(is_inside: Callable[[float], bool], end: float) -> float:
@@ -113,6 +133,7 @@ def _last(is_inside: Callable[[float], bool], end: float) -> float:
     return bad  # rounded outwards
 
 
+@lru_cache(maxsize=1 << 14)  # a search for p asks for the same at any alpha
 def _tail(count: int, trials: tuple[tuple[int, float], ...], *, upper: bool) -> float:
     """Return Pr[sum of binomials >= count], or Pr[<= count]."""
     first, chances = 0, np.ones(1)

@@ -1,8 +1,8 @@
 """The smallest difference that a comparison would have detected in four of five.
 
 Of shares it is worked out at the counts that are expected: a value's share among all, moved apart
-in either direction until the near end of the interval is as far from 0 as POWER asks for. The test
-is the interval's own, so what is promised is what is found.
+in either direction until the near end of the interval is as far from 0 as the power asks for.
+The test is the interval's own, so what is promised is what is found.
 """
 
 from __future__ import annotations
@@ -19,17 +19,7 @@ from .estimator import IntervalTarget
 from .proportions import SupportCounts
 from .roots import last_positive
 
-POWER = 0.8
-POWER_QUANTILE = 0.8416212335729143  # the normal's at POWER: found in 4 of 5
-POWER_WORDS = "would have been found in 4 of 5 such comparisons"
-
-
-def power(detectable: float, *, percent: bool) -> str:
-    """Return in words which difference would have been found."""
-    if not np.isfinite(detectable):
-        return "no difference could have been found in 4 of 5 such comparisons"
-    size = f"{100 * detectable:.3g} points" if percent else f"{detectable:.4g}"
-    return f"a difference of {size} {POWER_WORDS}"
+POWER_QUANTILE = 0.8416212335729143  # the normal's at POWER
 
 
 def detectable(pair: EstimatePair, alpha: float) -> Floats:

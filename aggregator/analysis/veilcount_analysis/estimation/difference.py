@@ -24,9 +24,10 @@ import numpy as np
 from veilcount_shared.domain import Number
 from veilcount_shared.mechanisms import MeanMechanism
 
+from ..text.difference_words import direction, ends, would_have_been_seen
 from .confidence_intervals import Floats
 from .confidence_sequences import LookCount
-from .detectable_difference import detectable, power
+from .detectable_difference import detectable
 from .estimate_pair import EstimatePair
 from .estimator import Estimator, IntervalTarget
 from .mean_noise import least_noise
@@ -102,19 +103,19 @@ class DifferenceEstimate:
 
     def sentence(self, place: int, label: str, first: str, second: str) -> str:
         """Return one value's row in words."""
-        ends = f"{self._rendered(self.low[place])} to {self._rendered(self.high[place])}"
-        seen = f"{label}: {first} less {second} is {self._rendered(self.difference[place])}"
-        interval = f"{100 * self.level:.4g} % interval {ends}, {self.estimand}, {self.looks.valid}"
-        power_note = power(self.detectable[place], percent=self.percent)
+        low, high = float(self.low[place]), float(self.high[place])
+        interval = f"{100 * self.level:.4g} % interval, {self.estimand}, {self.looks.valid}"
+        size = float(self.detectable[place])
+        power_note = would_have_been_seen(size, of_shares=self.percent)
+        if low <= 0 <= high:
+            less = f"{first} less {second} is {ends(low, high, of_shares=self.percent)}"
+            return f"{label}: no difference seen; {power_note}. {less} ({interval})."
+        higher = f"{label}: {first} is {direction(low, high, of_shares=self.percent)}"
+        seen = f"{higher} than {second} ({interval})"
         if self.differs[place]:
-            return f"{seen} ({interval}): a difference, p = {self._p(place)}."
-        if self.low[place] <= 0 <= self.high[place]:
-            return f"{seen} ({interval}): not significant, the interval includes 0; {power_note}."
+            return f"{seen}: a difference, p = {self._p(place)}."
         among = f"among {self.family} compared values such an interval can be chance"
-        return f"{seen} ({interval}), but {among}, p = {self._p(place)}; {power_note}."
-
-    def _rendered(self, number: float) -> str:
-        return f"{100 * number:+.3g} points" if self.percent else f"{number:+.4g}"
+        return f"{seen}, but {among}, p = {self._p(place)}; {power_note}."
 
     def _p(self, place: int) -> str:
         return f"{self.holm[place]:.2g}" if self.holm[place] > 1e-14 else "below 1e-14"  # noqa: PLR2004 - what a float resolves

@@ -14,7 +14,7 @@ from veilcount_shared.mechanisms import SubsetSelection
 
 from ..scipy_modules import special
 from .confidence_intervals import Floats
-from .covered_supports import CoveredSupports
+from .covered_supports import CoveredSupports, DilutedSupports
 from .estimator import IntervalTarget
 from .proportions import SupportCounts
 
@@ -45,12 +45,14 @@ def share_covariance(
     k, w, n, gap = mechanism.k, mechanism.w, evidence.n, evidence.response.gap
     own, others = pair_supports(mechanism)
     together = others + (shares[:, np.newaxis] + shares) * (own - others)
+    even = w * (w - 1) / (k * max(k - 1, 1))  # of a cover any two inputs are as likely
+    if isinstance(evidence, DilutedSupports):
+        together = evidence.part * together + (1 - evidence.part) * even
     covariance = _covariance(evidence.response.Q + gap * shares, together) / n
     if not target.sampled:
         covariance -= gap**2 * (np.diag(shares) - np.outer(shares, shares)) / n
     if isinstance(evidence, CoveredSupports):
-        pairs = np.full((k, k), w * (w - 1) / (k * max(k - 1, 1)))
-        covariance += _covariance(np.full(k, w / k), pairs) * evidence.covers / n**2
+        covariance += _covariance(np.full(k, w / k), np.full((k, k), even)) * evidence.covers / n**2
     return covariance / gap**2
 
 

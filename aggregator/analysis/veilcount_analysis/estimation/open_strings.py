@@ -24,7 +24,7 @@ import numpy as np
 
 from ..scipy_modules import special
 from .confidence_intervals import Alpha, Bools, Counts, Ends, Floats, quantile
-from .covered_supports import CoveredSupports, DilutedSupports
+from .covered_supports import CoveredSupports, among_covers, persons_part
 from .estimator import IntervalTarget
 from .proportions import SupportCounts
 from .response_distribution import ResponseDistribution
@@ -160,21 +160,6 @@ class PartSupports:
         return self.part.poisoned(min(fakes * received / self.part.n, ALL_FAKE))
 
 
-def persons_part(n: float, covers: int) -> float:
-    """Return which part of the reports are of persons, of whom there is at least one."""
-    persons = max(n, 1)
-    return persons / (persons + covers)
-
-
-def among_covers(one_part: SupportCounts, persons: float, cover_support: float) -> SupportCounts:
-    """Return the estimator of a part of the reports, of which this part are of persons."""
-    if persons == 1:
-        return one_part
-    n, counts, response = one_part.n, one_part.counts, one_part.response
-    received = response.diluted(persons, cover_support)
-    return DilutedSupports(n, counts, received, one_part.families, response)
-
-
 def part_scores(supports: Counts, sizes: Counts, response: ResponseDistribution) -> Floats:
     """Return how many standard errors the supports of each part lie above noise."""
     n = np.maximum(sizes, 1)[:, np.newaxis]
@@ -182,17 +167,23 @@ def part_scores(supports: Counts, sizes: Counts, response: ResponseDistribution)
     return response.share(supports / n) / error
 
 
-def find(scores: Floats, buckets: Counts, alpha: float) -> Counts:
-    """Return the indices of the candidates found, each by chance with probability alpha.
+def possible(scores: Floats, buckets: Counts, alpha: float) -> Counts:
+    """Return the indices of the candidates that `find` may find: whole or half far above noise.
 
     `scores` are those of all buckets, `buckets` those of the candidates; a row for each half.
     """
-    candidates = buckets.shape[1]
-    held = np.stack([row[places] for row, places in zip(scores, buckets, strict=True)])
-    both, needed = held.sum(axis=0) / sqrt(len(held)), _score(alpha)
-    near = np.flatnonzero((both > needed) | (held.max(axis=0) > needed))
-    held, both, buckets = held[:, near], both[near], buckets[:, near]
-    explained, matched = np.zeros(scores.shape, np.bool_), np.zeros(len(near), np.bool_)
+    held, needed = _held(scores, buckets), _score(alpha)
+    return np.flatnonzero((_both(held) > needed) | (held.max(axis=0) > needed))
+
+
+def find(scores: Floats, buckets: Counts, alpha: float, candidates: int) -> Counts:
+    """Return the indices of the candidates found, each by chance with probability alpha.
+
+    `buckets` are those of the possible ones among so many candidates.
+    """
+    held, needed = _held(scores, buckets), _score(alpha)
+    both, matched = _both(held), np.zeros(buckets.shape[1], np.bool_)
+    explained = np.zeros(scores.shape, np.bool_)
     while True:  # until nothing new is found
         owned = np.stack([row[places] for row, places in zip(explained, buckets, strict=True)])
         meets: Bools = np.logical_or.reduce(owned)
@@ -201,10 +192,19 @@ def find(scores: Floats, buckets: Counts, alpha: float) -> Counts:
         other = meets & (np.where(owned, -np.inf, held).max(axis=0) > needed)
         new: Bools = (_strongest(free & ~matched, both, buckets) | other) & ~matched
         if not new.any():
-            return near[matched]
+            return np.flatnonzero(matched)
         matched |= new
         for row, places in zip(explained, buckets, strict=True):
             row[places[new]] = True
+
+
+def _held(scores: Floats, buckets: Counts) -> Floats:
+    return np.stack([row[places] for row, places in zip(scores, buckets, strict=True)])
+
+
+def _both(held: Floats) -> Floats:
+    both: Floats = held.sum(axis=0) / sqrt(len(held))
+    return both
 
 
 def _strongest(passing: Bools, both: Floats, buckets: Counts) -> Bools:

@@ -42,8 +42,8 @@ class ResponseDistribution:
     gap: float
     floor: float
     slope: float
-    least: int = 0
-    most: int = 1
+    least: float = 0
+    most: float = 1
 
     @classmethod
     def from_mechanism(cls, mechanism: SupportMechanism) -> ResponseDistribution:
@@ -68,14 +68,19 @@ class ResponseDistribution:
         slope = held_variance - floor
         return cls(float(P), float(Q), float(P - Q), float(floor), float(slope), least, most)
 
-    def diluted(self, part: float, support: float) -> ResponseDistribution:
-        """Return that of a report that counts 0 or 1, of which this part are as before.
+    def diluted(
+        self, part: float, mean: float, variance: float | None = None
+    ) -> ResponseDistribution:
+        """Return that of a report of which this part are as before.
 
-        Any other counts 1 with probability `support`, whatever the share is.
+        Any other counts with this mean and variance, whatever the share is; None: it counts 0 or 1.
         """
-        P, Q = (part * chance + (1 - part) * support for chance in (self.P, self.Q))
-        slope = P * (1 - P) - Q * (1 - Q)
-        return replace(self, P=P, Q=Q, gap=part * self.gap, floor=Q * (1 - Q), slope=slope)
+        spread = mean * (1 - mean) if variance is None else variance
+        (held, P), (floor, Q) = (
+            _mixed(part, (own, count), (spread, mean))
+            for own, count in ((self.floor + self.slope, self.P), (self.floor, self.Q))
+        )
+        return replace(self, P=P, Q=Q, gap=part * self.gap, floor=floor, slope=held - floor)
 
     @property
     def binary(self) -> bool:
@@ -91,6 +96,15 @@ class ResponseDistribution:
         true_share = np.clip(share, 0.0, 1.0)
         sampling = self.gap**2 * true_share * (1 - true_share) if sampled else 0.0
         return (self.floor + self.slope * true_share + sampling) / self.gap**2
+
+
+def _mixed(
+    part: float, one: tuple[float, float], other: tuple[float, float]
+) -> tuple[float, float]:
+    """Return variance and mean of what has one distribution with this probability, or another."""
+    mean = part * one[1] + (1 - part) * other[1]
+    square = part * (one[0] + one[1] ** 2) + (1 - part) * (other[0] + other[1] ** 2)
+    return square - mean**2, mean
 
 
 def group_response(mechanism: SubsetSelection, size: int) -> ResponseDistribution:

@@ -63,7 +63,7 @@ class TrendCounts:
         return np.array([row[len(row) // 2] for row in rows if len(row)])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class TrendEstimator:
     """The shares of false and of true after some periods."""
 
@@ -87,7 +87,7 @@ class TrendEstimator:
     def families(self) -> int:
         return 1
 
-    @property
+    @cached_property
     def _means(self) -> Floats:
         means: Floats = 2 * self.rises / self.reports - 1
         return means
@@ -128,7 +128,7 @@ class TrendEstimator:
         return np.array([1 - high, low]), np.array([1 - low, high])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class SmoothTrendEstimator(TrendEstimator):
     """Shares that also use how the others move; intervals hold over all periods together."""
 

@@ -146,6 +146,10 @@ class EstimateQuery(SelectionQuery):
         str | None,
         parameter("Of features: the one that a linear regression explains by all others."),
     ] = None
+    pair: Annotated[
+        str | None,
+        parameter("Of tables: only these two questions.", metavar="ONE,TWO"),
+    ] = None
     candidates: Annotated[
         tuple[str, ...],
         parameter(

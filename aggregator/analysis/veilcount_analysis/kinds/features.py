@@ -15,16 +15,17 @@ from ..mechanisms.estimates import target_of
 from ..mechanisms.moments import moments_handler
 from ..privacy.trust_models import Quantity
 from ..query_params import Parameters
-from ..simulation.correlated_numbers import FeaturesSimulation
+from ..simulation.batch_models import BatchModel
+from ..simulation.correlated_numbers import FeaturesSimulation, simulate_numbers, true_moments
 from ..simulation.simulated_figures import SimulatedFigures
 from .estimate_query import EstimateQuery
 from .headline import Headline
 from .kind import NUMBER_ROWS, SummedKind
-from .moment_figures import SEPARATOR, MomentTerms, moment_figures
+from .moment_figures import MomentTerms, moment_figures
 from .numbers import ONE_LOOK, UNTESTED
 from .panels import Form, Panel
-from .results import Figure, RangeFigures
-from .simulated_features import simulate_features
+from .results import SEPARATOR, Figure, RangeFigures
+from .simulated_rows import DrawnRows, simulate_rows
 from .source import SelectedValues, Tally
 from .time_ranges import TimeRange
 from .values import UNLISTED
@@ -40,7 +41,7 @@ class FeatureMoments(SummedKind[Features]):
     panels = (
         Panel(("correlation",), "Correlations", of_shares=False),
         Panel(("coefficient",), "Linear regression", of_shares=False),
-        Panel(MOMENTS, "Figures of the numbers", Form.TABLE, of_shares=False),
+        Panel(MOMENTS, "All figures", Form.TABLE, of_shares=False),
     )
     followed = ""
     comparison = "several numbers are not compared: estimate both"
@@ -100,6 +101,19 @@ class FeatureMoments(SummedKind[Features]):
         return RangeFigures(n, ESTIMANDS[target], figures)
 
     def simulate(self, options: Parameters, generator: Generator) -> SimulatedFigures:
-        query = FeaturesSimulation.parse(options)
+        query, collection = FeaturesSimulation.parse(options), self.collection
         self._check_regress(query.regress)
-        return simulate_features(self.collection, query, generator)
+        terms = MomentTerms(query.level, regress=query.regress)
+
+        def estimate(model: BatchModel) -> Sequence[Figure]:
+            reports = simulate_numbers(model.collection, query.n, query.correlation, generator)
+            counters = model.among_covers(reports, generator)
+            means = moments_handler(model.collection).means(counters, model.covers)
+            if not means.complete:
+                raise QueryError("n", query.n, "too few for a report of each moment")
+            return tuple(moment_figures(self.domain, means, terms))
+
+        truth = moment_figures(self.domain, true_moments(collection, query.correlation), terms)
+        facts = {"correlation": query.correlation}
+        drawn = DrawnRows(tuple(truth), estimate, facts, "moments", "correlation")
+        return simulate_rows(collection, query, query.runs, drawn)

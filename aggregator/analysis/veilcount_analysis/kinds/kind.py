@@ -230,5 +230,6 @@ def parameters(query: EstimateQuery) -> Iterator[tuple[str, Any]]:
         "group": list(query.groups),
         "values": list(query.values),
         "regress": query.regress,
+        "pair": query.pair,
     }
     yield from ((name, value) for name, value in values.items() if value)

@@ -21,10 +21,8 @@ from ..errors import QueryError
 from ..estimation import margin
 from ..estimation.confidence_intervals import Counts
 from ..mechanisms.candidate_search import Candidates
-from ..text.result_columns import spelled
+from ..text.result_columns import ANSWER, TAKEN, spelled
 
-ANSWER = "answer"
-TAKEN = "(answer)"  # an attribute may have the other name, and none can have this one
 FEW = 10_000  # labels among which a similar one is looked for
 
 Plain = str | int | float | bool

@@ -27,9 +27,7 @@ from ..estimation.moments import (
     regression,
 )
 from ..estimation.poisoning import PoisoningBand
-from .results import Figure
-
-SEPARATOR = ", "  # of the names of two numbers, which have none
+from .results import SEPARATOR, Figure
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,12 +8,13 @@ from typing import Any
 
 from veilcount_shared import Collection
 from veilcount_shared.collection import Measure
-from veilcount_shared.domain import Boolean, Choice, Cross, Features, Number, OpenStrings
+from veilcount_shared.domain import Boolean, Choice, Cross, Features, Number, OpenStrings, Questions
 
 from .features import FeatureMoments
 from .kind import Kind
 from .numbers import Distribution, Mean, Ranges
 from .strings import Strings
+from .tables import TwoWayTables
 from .trend import Trend
 from .values import Values
 
@@ -30,6 +31,7 @@ KINDS: Mapping[tuple[type, Measure | None], type[Kind[Any, Any]]] = {
     **{(Number, measure): kind for measure, kind in NUMBER_KINDS.items()},
     (OpenStrings, None): Strings,
     (Features, Measure.MOMENTS): FeatureMoments,
+    (Questions, None): TwoWayTables,
     (Boolean, Measure.TREND): Trend,
 }
 

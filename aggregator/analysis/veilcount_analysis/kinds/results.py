@@ -11,6 +11,8 @@ from .labels import Value
 from .sample_adequacy import SampleAdequacy
 from .time_ranges import TimeRange
 
+SEPARATOR = ", "  # of the names of two numbers or questions, which have none
+
 
 @dataclass(slots=True)  # not frozen: that is three times slower, and a result has thousands
 class Figure:
@@ -18,9 +20,11 @@ class Figure:
 
     `kind` is what it is: share, absent, raked (a share, reweighted to the margins of a population),
     mean, bucket, curve, quantile; of several numbers also deviation, covariance, correlation,
-    coefficient (of the second number, for the first) and intercept. `of` is the value, range or
-    numbers that it is of. `at` is a coordinate: where a bucket begins, the edge that a share of a
-    curve is below, the requested share of a quantile.
+    coefficient (of the second number, for the first) and intercept; of two questions cell (both
+    answers), within (the second answer among those with the first), odds_ratio, and independence
+    (how probable such a table is where they are independent, by Holm over all pairs). `of` is the
+    value, range, numbers or questions that it is of. `at` is a coordinate: where a bucket begins,
+    the edge that a share of a curve is below, the requested share of a quantile.
 
     `fake_low` to `fake_high` is the poisoning band; null for a figure with an interval: it has no
     band, or could be any number. `answers` is a share times n, `count` how many reports support a

@@ -13,14 +13,14 @@ from veilcount_shared.domain import HALVES, OpenStrings, normalized
 
 from ..estimation.confidence_intervals import Counts, Floats
 from ..estimation.letter_model import LetterModel
-from ..estimation.open_strings import find, part_scores
+from ..estimation.open_strings import find, part_scores, possible
 from ..estimation.string_tree import discover
 from .handler import refuse_true_values, typed_handler
 from .hashed_strings import HashedStringsHandler
 
 MAX_CANDIDATES = 1_000_000  # at a time
 LISTED = "values are listed, so there are no candidates"
-BLOCK = 1 << 14  # candidates hashed together
+BLOCK = 1 << 14  # candidates that are hashed, and looked up, together
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,7 +56,11 @@ class Candidates:
     @property
     def places(self) -> Counts:
         """The place of each."""
-        return (self.hashes >> np.uint64(64 - self.place_bits)).astype(np.int64)
+        return self.places_at(slice(None))
+
+    def places_at(self, rows: slice | Counts) -> Counts:
+        """Return the places of some."""
+        return (self.hashes[rows] >> np.uint64(64 - self.place_bits)).astype(np.int64)
 
 
 def open_handler(collection: Collection) -> HashedStringsHandler:
@@ -77,11 +81,8 @@ def found_places(
     Noise alone finds each with probability `alpha` (`estimation.find_budget`). So many
     reports are a shuffler's covers.
     """
-    handler = open_handler(collection)
-    read = ReadBuckets.from_counters(handler, counters, covers)
-    buckets = handler.buckets(candidates.places)
-    chosen = find(read.scores, buckets, alpha)
-    return chosen[read.falling([row[chosen] for row in buckets])]
+    read = ReadBuckets.from_counters(open_handler(collection), counters, covers)
+    return read.found(candidates, alpha)
 
 
 def discovered(
@@ -131,6 +132,18 @@ class ReadBuckets:
         received = handler.received(int(sizes.sum()) - covers, covers)
         scores = part_scores(supports, sizes, received)
         return cls(handler, sizes, supports, scores, covers)
+
+    def found(self, candidates: Candidates, alpha: float) -> Counts:
+        """Return the indices of the candidates that are found, a block of them at a time."""
+        every, buckets = len(candidates.hashes), self.handler.buckets
+        blocks = (slice(begin, begin + BLOCK) for begin in range(0, every + 1, BLOCK))
+        near = np.concatenate([
+            block.start + possible(self.scores, buckets(candidates.places_at(block)), alpha)
+            for block in blocks
+        ])  # fmt: skip
+        pairs = buckets(candidates.places_at(near))
+        chosen = find(self.scores, pairs, alpha, every)
+        return near[chosen][self.falling([row[chosen] for row in pairs])]
 
     def falling(self, buckets: Sequence[Counts]) -> Counts:
         """Return the order of strings by their shares, by their buckets in the last parts."""

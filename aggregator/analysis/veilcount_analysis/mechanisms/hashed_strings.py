@@ -13,14 +13,13 @@ from veilcount_shared.domain import HALVES
 from veilcount_shared.mechanisms import HashedStrings
 
 from ..estimation.confidence_intervals import Counts, Floats
+from ..estimation.covered_supports import among_covers, persons_part
 from ..estimation.estimator import Estimator
 from ..estimation.open_strings import (
     HalfSupports,
     PartSupports,
-    among_covers,
     least_share,
     least_share_by_letters,
-    persons_part,
 )
 from ..estimation.proportions import SupportCounts
 from ..estimation.response_distribution import ResponseDistribution

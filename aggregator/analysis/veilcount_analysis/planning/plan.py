@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from fractions import Fraction
 from itertools import islice
-from math import isfinite
+from math import isfinite, sqrt
 from string import ascii_lowercase
 
 from veilcount_shared import periods
@@ -17,7 +17,7 @@ from veilcount_shared.collection import Measure
 from veilcount_shared.composition import guessing_probability
 from veilcount_shared.epsilon import parse_epsilon
 from veilcount_shared.guessing import percent
-from veilcount_shared.mechanisms import Identity, Randomizer
+from veilcount_shared.mechanisms import Identity, PairTables, Randomizer
 from veilcount_shared.mechanisms.selection import MAX_INPUTS
 from veilcount_shared.periods import Unit
 
@@ -25,8 +25,9 @@ from ..errors import QueryError
 from ..estimation import CUT, noise_line
 from ..estimation.moments import MomentMeans
 from ..mechanisms import handler_of, share_handler_of
+from ..mechanisms.pair_tables import PairTablesHandler
 from ..privacy.budget.composition import ComposedEpsilon, compose_answers
-from ..privacy.trust_models.quantity import ErrorEstimate, with_sampling
+from ..privacy.trust_models.quantity import ErrorEstimate, two_sided, with_sampling
 from ..text.number_format import decimal, delta
 from .batches import BatchPlan, batch_plan
 from .covers import CoverSolver, among_covers, grace_of, hides_presence, least_reports
@@ -88,6 +89,11 @@ def _domain(question: QuestionShape, trust: TrustedParty) -> Iterator[str]:
         names = (f"{name} = [0, 1]" for name in islice(ascii_lowercase, question.features))
         yield f"features = {{{', '.join(names)}}}"
         yield 'measure = "moments"'
+    elif question.questions is not None:
+        answers = (", ".join(map(str, range(1, size + 1))) for size in question.questions)
+        lists = (f"{name} = [{own}]" for name, own in zip(ascii_lowercase, answers, strict=False))
+        yield f"questions = {{{', '.join(lists)}}}"
+        yield "tables = true"
     elif question.values == YES_OR_NO:
         yield "boolean = true"
     elif question.values is not None and question.values <= LISTED:
@@ -138,6 +144,7 @@ class PlanResult:
     values: int | None
     candidates: int | None  # for open strings
     features: int | None
+    questions: tuple[int, ...] | None
     arms: int
     level: float
     design_effect: float
@@ -153,6 +160,7 @@ class PlanResult:
     #: the smallest share that stands out from noise; an open string of it is found half of the time
     detectable: float | None
     correlation: float | None  # half of the interval of one near 0, of evenly spread numbers
+    answer: float | None  # half of the interval of an answer's share, of several questions
     headroom: Headroom
     unit: Unit
     composition: ComposedEpsilon
@@ -222,7 +230,7 @@ def _require_two(
 
 def _countable(question: QuestionShape) -> None:
     """A curator sums integers, as many as a collection may have, and its collection no measure."""
-    for kind in ("candidates", "features"):
+    for kind in ("candidates", "features", "questions"):
         if getattr(question, kind) is not None:
             raise QueryError("trust", "central", f"a curator has no query of {kind}: give local")
     if question.range is None:
@@ -254,6 +262,7 @@ def _planned(solver: Solver, trust: TrustedParty, found: str, choice: Solution) 
         values=question.values,
         candidates=question.candidates,
         features=question.features,
+        questions=question.questions,
         arms=question.arms,
         level=question.level,
         design_effect=question.design_effect,
@@ -270,6 +279,7 @@ def _planned(solver: Solver, trust: TrustedParty, found: str, choice: Solution) 
         excess=None if choice.device is None else quantity.excess(choice.device),
         detectable=_detectable(solver, choice, mechanism),
         correlation=_correlation(solver, choice),
+        answer=_answer(solver, choice, mechanism),
         headroom=_headroom(solver, mechanism),
         unit=question.unit,
         composition=_together(question, choice, mechanism),
@@ -304,6 +314,15 @@ def _correlation(solver: Solver, choice: Solution) -> float | None:
     correlation = means.correlations(solver.question.level)
     width = float(correlation.high[0] - correlation.low[0]) / 2
     return width if isfinite(width) else None
+
+
+def _answer(solver: Solver, choice: Solution, mechanism: Randomizer | None) -> float | None:
+    """Return half of the interval of the share of an answer, from all pairs of its question."""
+    if not isinstance(mechanism, PairTables):
+        return None
+    cell = handler_of(mechanism).noise_variance()
+    noise = PairTablesHandler(mechanism).share_variance() / cell * choice.error.rmse**2
+    return two_sided(solver.question.level) * sqrt(noise)
 
 
 def _headroom(solver: Solver, mechanism: Randomizer | None) -> Headroom:

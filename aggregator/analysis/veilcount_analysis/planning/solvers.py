@@ -18,7 +18,14 @@ from fractions import Fraction
 from math import sqrt
 
 from veilcount_shared.collection import Measure
-from veilcount_shared.domain import MAX_FEATURES, MIN_FEATURES, Number
+from veilcount_shared.domain import (
+    MAX_FEATURES,
+    MAX_QUESTIONS,
+    MAX_TABLE,
+    MIN_FEATURES,
+    MIN_QUESTIONS,
+    Number,
+)
 from veilcount_shared.epsilon import EPSILON_GRAIN, EPSILON_MAX
 from veilcount_shared.limits import MAX_SLOTS
 from veilcount_shared.mechanisms.selection import MAX_INPUTS
@@ -51,6 +58,17 @@ class BatchTerms:
     public: bool = False  # presence; by default it is hidden, of values
 
 
+def check_questions(sizes: tuple[int, ...]) -> None:
+    """Refuse questions with so many answers that no definition may have."""
+    if not MIN_QUESTIONS <= len(sizes) <= MAX_QUESTIONS:
+        fix = f"give the answers of {MIN_QUESTIONS} to {MAX_QUESTIONS} questions, such as 2,3,3"
+        raise QueryError("questions", list(sizes), fix)
+    first, second = sorted(sizes)[-2:]
+    if min(sizes) < YES_OR_NO or first * second > MAX_TABLE:
+        fix = f"give each {YES_OR_NO} answers or more, and any two at most {MAX_TABLE} cells"
+        raise QueryError("questions", list(sizes), fix)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionShape:
     """So many values (2 are a yes or no), a number between two bounds, open strings of which so
@@ -59,8 +77,8 @@ class QuestionShape:
     With two arms the error is that of their difference, half of the devices in each. Shares that
     are reweighted to margins have a design effect: so many times fewer devices would do without.
     `error` is half the width of the interval at `level`, of the noise alone: of a share, in the
-    number's own units, or of a moment of numbers from -1 to 1. Of open strings it is the smallest
-    share found.
+    number's own units, of a moment of numbers from -1 to 1, or of a cell of two questions. Of open
+    strings it is the smallest share found.
     """
 
     start: date
@@ -68,6 +86,7 @@ class QuestionShape:
     range: tuple[Fraction, Fraction] | None = None
     candidates: int | None = None
     features: int | None = None
+    questions: tuple[int, ...] | None = None  # how many answers each has
     measure: Measure = Measure.MEAN
     unit: Unit = Unit.MONTH
     periods: int | None = None
@@ -90,15 +109,17 @@ class QuestionShape:
                 raise QueryError(key, word, "give one of " + ", ".join(map(str, kind)))
 
     def _check_domain(self) -> None:
-        kinds = (self.values, self.range, self.candidates, self.features)
+        kinds = (self.values, self.range, self.candidates, self.features, self.questions)
         if sum(kind is not None for kind in kinds) != 1:
-            fix = "give one of values, a range, candidates and features"
+            fix = "give one of values, a range, candidates, features and questions"
             raise QueryError("values", self.values, fix)
         if self.candidates is not None and not 1 <= self.candidates <= MAX_TESTED:
             raise QueryError("candidates", self.candidates, f"give 1 to {MAX_TESTED:,}")
         if self.features is not None and not MIN_FEATURES <= self.features <= MAX_FEATURES:
             fix = f"give {MIN_FEATURES} to {MAX_FEATURES}"
             raise QueryError("features", self.features, fix)
+        if self.questions is not None:
+            check_questions(self.questions)
         if self.values is not None and not YES_OR_NO <= self.values <= MAX_INPUTS:
             raise QueryError("values", self.values, f"give {YES_OR_NO} to {MAX_INPUTS:,}")
         if self.range is not None and not self.range[0] < self.range[1]:
@@ -109,7 +130,7 @@ class QuestionShape:
     def _check_numbers(self) -> None:
         if not 1 <= self.arms <= MOST_ARMS:
             raise QueryError("arms", self.arms, f"give 1 or {MOST_ARMS}")
-        if self.arms > 1 and (self.candidates or self.features):
+        if self.arms > 1 and (self.candidates or self.features or self.questions):
             raise QueryError(
                 "arms", self.arms, "two arms are compared in values or a number: give 1"
             )
@@ -144,6 +165,8 @@ class QuestionShape:
             return Quantity.of_strings()
         if self.features is not None:
             return Quantity.of_features(self.features)
+        if self.questions is not None:
+            return Quantity.of_tables(self.questions)
         return Quantity.of_values(self.values or YES_OR_NO)
 
     @property

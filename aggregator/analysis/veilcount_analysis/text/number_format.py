@@ -140,10 +140,6 @@ class FigureFormat:
         """Return a share or a number."""
         return self.bare(number) + ("%" if self.of_shares else "")
 
-    def size(self, number: float) -> str:
-        """Return the size of a difference."""
-        return self.bare(number) + (POINTS if self.of_shares else "")
-
     def signed(self, number: float) -> str:
         """Return a difference, with its sign."""
         bare = self.bare(number)

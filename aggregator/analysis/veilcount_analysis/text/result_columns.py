@@ -14,7 +14,7 @@ One row a figure. Empty cells (None) have no meaning for the row's kind.
 | looks | whether it is valid at one planned look or at every look |
 | kind | share, absent, raked (a share in the population of the margins), mean, bucket, curve, |
 |      | quantile; of several numbers mean, deviation, covariance, correlation, coefficient, |
-|      | intercept |
+|      | intercept; of two questions cell, within, odds_ratio, independence |
 | of | the value, as it is spelled in a parameter; a range; the numbers |
 | of.PART | of crossed values: each part by its name |
 | at | where a bucket begins, the edge of a curve, the requested share of a quantile |
@@ -39,6 +39,9 @@ from typing import Any
 Document = Mapping[str, Any]
 Row = dict[str, Any]
 
+ANSWER = "answer"  # the first part of a crossed value
+TAKEN = "(answer)"  # an attribute may have the other name, and none can have this one
+CROSSED = frozenset({ANSWER, TAKEN})
 BOUNDS = frozenset({"from", "below"})  # of a range of numbers
 TEXTS = (
     "collection", "series", "question", "from", "to", "unit", "epsilon_event", "epsilon_day",
@@ -121,6 +124,8 @@ def value_name(value: object) -> str:
         return spelled(value)
     if set(value) == BOUNDS:
         return f"{value['from']:.6g} to {value['below']:.6g}"
+    if CROSSED.isdisjoint(value):  # the answers to one or two of several questions
+        return ", ".join(f"{name}: {spelled(answer)}" for name, answer in value.items())
     return " · ".join(spelled(part) for part in value.values())
 
 

@@ -62,7 +62,9 @@ def command(file: Path, *, n: int, strict: bool, as_json: bool) -> None:
         )
 
 
-def _facts(collection: Collection, n: int) -> dict[str, Any]:
+def _facts(collection: Collection, devices: int) -> dict[str, Any]:
+    members = len(collection.group.questions) if collection.group else 1
+    n = max(devices // members, 1)  # each of them answers one question of the group
     quantity, error = _expected(collection, n)
     facts: dict[str, Any] = plain(
         {
@@ -70,6 +72,8 @@ def _facts(collection: Collection, n: int) -> dict[str, Any]:
             "fingerprint": collection.fingerprint,
             "question": collection.question,
             "model": collection.model,
+            "group": collection.group,
+            "n": n,
             "unit": collection.unit,
             "linkage": collection.linkage,
             "held": collection.held,
@@ -111,7 +115,7 @@ def _parts(rows: list[dict[str, Any]], n: int) -> Iterator[Part]:
     for number, row in enumerate(rows):
         yield from [""] if number else []
         yield f"{row['name']}: {row['question']}"
-        yield from (f"  {line}" for line in _details(row, n))
+        yield from (f"  {line}" for line in _details(row))
 
 
 def _row(row: dict[str, Any]) -> tuple[str, ...]:
@@ -121,11 +125,13 @@ def _row(row: dict[str, Any]) -> tuple[str, ...]:
     return row["name"], *epsilons, adjacency, row["mechanism"], str(row["message_bits"])
 
 
-def _details(row: dict[str, Any], n: int) -> list[str]:
+def _details(row: dict[str, Any]) -> list[str]:
+    n, group = row["n"], row["group"]
     error = number_format.around(row["error"]["half_width"], of_shares=row["of_shares"])
     scope = row["figures"]["scope"]
     return [
         f"protects {scope}",
+        *([_drawn(group)] if group else []),
         *([row["answers_left"]] if row["answers_left"] else []),
         row["figures"]["device"],
         row["figures"]["server"],
@@ -133,3 +139,8 @@ def _details(row: dict[str, Any], n: int) -> list[str]:
         row["memory"],
         *(f"remark: {remark['key']}: {remark['text']}" for remark in row["remarks"]),
     ]
+
+
+def _drawn(group: dict[str, Any]) -> str:
+    questions = ", ".join(group["questions"])
+    return f"group {group['name']}: each device answers one of {questions}, drawn"

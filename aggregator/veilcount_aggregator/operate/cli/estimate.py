@@ -199,12 +199,20 @@ def _panels(series: SeriesResult) -> list[Panel]:
     return [
         panel
         for panel in panels
-        if panel.form is Form.TABLE
+        if panel.form in {Form.TABLE, Form.GRID}
         or (panel.form is Form.DOTS and not in_tables.issuperset(panel.figures))
     ]
 
 
 def _print_panel(panel: Panel, rows: Sequence[Figure], fakes: float) -> None:
+    if panel.form is Form.GRID:
+        for grid in panel.grids(rows):
+            lines = (
+                (answer, *(f"{panel.figure_text(row)} ({panel.interval_text(row)})" for row in own))
+                for answer, own in grid.rows()
+            )
+            print_table((f"{grid.one} / {grid.two}", *grid.answers[1]), lines)
+        return
     columns = ["value", "share"] if panel.of_shares else ["", "figure"]
     columns += ["band" if panel.band else "interval"]
     has_answers = any(row.answers is not None for row in rows)

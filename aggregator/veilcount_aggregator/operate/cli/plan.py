@@ -18,7 +18,7 @@ def command(*, params: Parameters, as_json: bool) -> None:
     """Compute devices, epsilon or error from the other two.
 
     For a yes-or-no question, or for --values, a --range, --candidates for open strings (with
-    --share in place of --error) or --features. Ends with a definition to paste.
+    --share in place of --error), --features or --questions. Ends with a definition to paste.
     """
     query = PlanQuery.parse(params)
     with spinner("planning"):

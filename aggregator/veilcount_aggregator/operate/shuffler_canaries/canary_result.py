@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import ceil, floor
 
 from veilcount_analysis.privacy.shuffled.shuffler_conduct import (
     ALPHA,
@@ -112,10 +113,11 @@ class CanaryResult:
             )
         if not self.held:
             return "reports: open. No batch with canaries is complete."
+        most = ceil(1000 * most_dropped(self.held)) / 10  # what is promised is rounded outwards
+        seen = floor(100 * drop_power(self.held, TENTH)) / 100
         return (
-            f"reports: none of {self.held} canaries is missing: at most"
-            f" {most_dropped(self.held):.1%} are dropped, with 95% confidence. One tenth would"
-            f" show with probability {drop_power(self.held, TENTH):.2f}."
+            f"reports: none of {self.held} canaries is missing: at most {most:.1f}% are dropped,"
+            f" with 95% confidence. One tenth would show with probability {seen:.2f}."
         )
 
 

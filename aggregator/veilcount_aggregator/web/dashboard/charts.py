@@ -88,7 +88,19 @@ class Lines:
     height: int = HEIGHT
 
 
-Drawing: TypeAlias = Bars | StackedColumns | Lines
+@dataclass(frozen=True, slots=True)
+class HeatMap:
+    """Shares in rows and columns, each written in its cell; the larger, the darker.
+
+    The values of the part are those of the first row, then of the second, and so on.
+    """
+
+    rows: tuple[str, ...]
+    x: Axis
+    part: Part
+
+
+Drawing: TypeAlias = Bars | StackedColumns | Lines | HeatMap
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,11 +27,13 @@ from .pages import Content, Context, page, render
 
 POINTS = 100  # in a share of 1
 VALUES, NUMBER, STRINGS, FEATURES = "values", "number", "strings", "features"
+TABLES = "tables"
 KINDS = (
     (VALUES, "one of several values"),
     (NUMBER, "a number"),
     (STRINGS, "any string"),
     (FEATURES, "several numbers"),
+    (TABLES, "several questions, in tables of two"),
 )
 
 #: the form's names of the query's fields
@@ -54,6 +56,7 @@ class PlanForm:
     high: str = ""
     candidates: str = "1,000,000"
     features: str = "3"
+    questions: str = "2 3 3"
     devices: str = ""
     epsilon: str = ""
     margin: str = ""
@@ -73,7 +76,7 @@ class PlanForm:
     def query(self) -> PlanQuery:
         """Return the query, or refuse."""
         margin = self.margin
-        if margin and self.kind in {VALUES, STRINGS}:  # those of shares are typed in points
+        if margin and self.kind in {VALUES, STRINGS, TABLES}:  # those of shares are typed in points
             margin = decimal(Fraction(parse_number("margin", margin)) / POINTS)
         words = {
             "devices": self.devices.replace(",", ""),
@@ -87,6 +90,8 @@ class PlanForm:
         }
         if self.kind == NUMBER:
             words["range"] = f"{self.low}..{self.high}"
+        elif self.kind == TABLES:
+            words["questions"] = ",".join(self.questions.replace(",", " ").split())
         else:
             name = {STRINGS: "candidates", FEATURES: "features"}.get(self.kind, VALUES)
             words[name] = getattr(self, name).replace(",", "")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from .charts import Axis, Bars, Drawing, Lines, Part, StackedColumns
+from .charts import Axis, Bars, Drawing, HeatMap, Lines, Part, StackedColumns
 from .scales import (
     DIGITS,
     WHOLE,
@@ -30,6 +30,7 @@ ROW, PART, GAP = 34, 20, 12  # pixels: a row of one part; one of several parts, 
 POINTED, POINT = "10", "4"  # radius in pixels: where a point reacts, and what is drawn of it
 CHARACTER = 7  # pixels
 LEAST_LEFT = 54  # pixels for the labels of the vertical axis
+PALE, DARK = 0.06, 0.5  # the opacity of a heat map's least and greatest cell: texts stay readable
 
 Points = Sequence[tuple[float, float | None]]
 
@@ -106,6 +107,8 @@ class Mark:
     hue: str
     text: str
     shapes: tuple[Shape, ...]
+    written: str = ""  # in the middle of the first shape
+    middle: tuple[float, float] = (0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +147,8 @@ def draw(drawing: Drawing) -> Plot:
     """Return the geometry of a chart."""
     if isinstance(drawing, Bars):
         return _bars(drawing)
+    if isinstance(drawing, HeatMap):
+        return _heat_map(drawing)
     return _columns(drawing) if isinstance(drawing, StackedColumns) else _lines(drawing)
 
 
@@ -197,6 +202,31 @@ def _bar(hue: str, part: Part, row: int, slot: tuple[float, float], scale: Scale
             _rect("bar", zero, top, end - zero, height),
             _shape("line", "whisker", x1=low, x2=high, y1=middle, y2=middle),
         ),
+    )
+
+
+def _heat_map(drawing: HeatMap) -> Plot:
+    part, rows, columns = drawing.part, len(drawing.rows), len(drawing.x.labels or ())
+    width, height = WHOLE / columns, WHOLE / rows
+    greatest = max((value or 0.0 for value in part.values), default=0.0)
+    (hue, _), *_ = _coloured((part,))
+
+    def cell(place: int) -> Mark:
+        row, column = divmod(place, columns)
+        x, y, value = column * width, row * height, part.values[place] or 0.0
+        dark = PALE + (DARK - PALE) * max(value, 0.0) / greatest if greatest > 0 else PALE
+        rect = _rect("heat", x, y, width, height)
+        shade = Shape(rect.tag, rect.look, {**rect.attributes, "fill-opacity": f"{dark:.2f}"})
+        middle = round(x + width / 2, DIGITS), round(y + height / 2, DIGITS)
+        return Mark(hue, part.texts[place], (shade,), drawing.x.write(value), middle)
+
+    return Plot(
+        (),
+        drawing.x.title,
+        readable(axis_ticks(drawing.x, axis_scale(drawing.x, ()))),
+        tuple(map(cell, range(len(part.values)))),
+        ROW * rows,
+        rows=drawing.rows,
     )
 
 

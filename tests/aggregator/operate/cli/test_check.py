@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from ....client.device_fixtures import definitions_text
 from .conftest import Type
 
 
@@ -85,3 +86,17 @@ def test_a_long_period_needs_held_and_either_choice_is_explained(
 
         assert f'remark: held: "{held}": {means}' in typed("check", str(file)).out
         assert typed("check", str(file), "--json").json["collections"][0]["held"] == held
+
+
+def test_each_question_of_a_group_has_its_part_of_the_devices(typed: Type, tmp_path: Path) -> None:
+    file = tmp_path / "group.toml"
+    tables = {name: {"unit": "user"} for name in "abc"}
+    group = '[group.habits]\nquestions = ["a", "b"]\n'
+    file.write_text(definitions_text(**tables) + group, encoding="utf-8")
+    checked = typed("check", str(file), "--n", "9001")
+    first, second, alone = typed("check", str(file), "--n", "9001", "--json").json["collections"]
+
+    assert [row["n"] for row in (first, second, alone)] == [4500, 4500, 9001]
+    assert [row["group"] and row["group"]["name"] for row in (first, alone)] == ["habits", None]
+    assert checked.out.count("group habits: each device answers one of a, b, drawn") == 2
+    assert "n = 4,500 reports" in checked.out

@@ -52,7 +52,7 @@ def test_a_trust_model_and_two_arms_may_be_chosen(typed: Type) -> None:
 @pytest.mark.parametrize(
     "shape",
     [("--values", "3"), ("--public",), ("--range", "0..9", "--measure", "ranges"),
-     ("--candidates", "500"), ("--features", "2")],
+     ("--candidates", "500"), ("--features", "2"), ("--questions", "2,3")],
 )  # fmt: skip
 def test_a_shuffled_plan_ends_with_an_entry_that_is_accepted_and_with_fewer_covers_refused(
     typed: Type, tmp_path: Path, shape: tuple[str, ...]
@@ -122,6 +122,16 @@ def test_open_strings_and_features_have_figures_of_their_own(typed: Type) -> Non
     assert 'values = "open"' in strings
     assert "Two numbers that are spread evenly over their ranges: known to" in features
     assert 'measure = "moments"' in features
+
+
+def test_tables_of_questions_are_planned_by_their_cells(typed: Type) -> None:
+    printed = typed("plan", "--devices", "100000", "--epsilon", "1", "--questions", "2,3,3").out
+    refused = typed("plan", "--devices", "100000", "--epsilon", "1", "--questions", "2,x")
+
+    assert "each cell is known to +/-" in printed
+    assert "The share of an answer to one question: known to +/-" in printed
+    assert "questions = {a = [1, 2], b = [1, 2, 3], c = [1, 2, 3]}\ntables = true" in printed
+    assert "give a whole number" in refused.err
 
 
 def test_the_rows_of_a_file_or_of_a_question(typed: Type, file: str) -> None:

@@ -91,6 +91,14 @@ epsilon = 4
 unit = "user"
 from = 2026-11-01
 until = 2027-01-01
+[habits]
+question = "What do you do?"
+questions = {theme = ["light", "dark"], walk = ["no", "yes"], pet = [1, 2, 3]}
+tables = true
+epsilon = 4
+unit = "user"
+from = 2026-11-01
+until = 2027-01-01
 """
 
 
@@ -149,6 +157,25 @@ def test_moments_are_shown_with_the_true_ones_in_their_units(typed: Type, others
     assert all(row["low"] < row["truth"] < row["high"] for row in rows.values())
     assert "the truth is in 8 of 8 intervals stated" in table
     assert "of the population that could have been asked" in table
+
+
+def test_tables_are_shown_with_the_true_ones(typed: Type, others: str) -> None:
+    """40 intervals at 0.9999: with another seed, one of them would miss 4 times in 1,000."""
+    words = (
+        "simulate", others, "habits", "--n", "200000", "--seed", "3", "--level", "0.9999",
+        "--association", "0.4",
+    )  # fmt: skip
+    printed, table = typed(*words, "--json").json, typed(*words).out
+    rows = {(row["kind"], str(row["of"])): row for row in printed["tables"]}
+
+    assert rows["share", "{'theme': 'dark'}"]["truth"] == pytest.approx(0.5)
+    assert rows["cell", "{'theme': 'dark', 'walk': 'yes'}"]["truth"] == pytest.approx(0.35)
+    assert rows["within", "{'theme': 'dark', 'walk': 'yes'}"]["truth"] == pytest.approx(0.7)
+    assert rows["odds_ratio", "['theme', 'walk']"]["truth"] == pytest.approx((0.35 / 0.15) ** 2)
+    assert all(row["low"] < row["truth"] < row["high"] for row in rows.values())
+    assert "the truth is in 40 of 40 intervals stated" in table
+    assert typed(*words, "--pair", "walk,theme", "--truth", "zipf:1").code == 2
+    assert len(typed(*words, "--pair", "walk,theme", "--json").json["tables"]) == 13
 
 
 def test_weights_are_shared_out_without_loss() -> None:
@@ -219,6 +246,17 @@ until = 2027-11-01
 question = "How old, how many hours?"
 features = {age = [0, 100], hours = [0, 60]}
 measure = "moments"
+presence = "public"
+model = "shuffled"
+epsilon = 4
+unit = "month"
+batch = {epsilon = 1, delta = 1e-6, covers = 600}
+from = 2026-11-01
+until = 2027-01-01
+[habits]
+question = "What do you do?"
+questions = {theme = ["light", "dark"], walk = ["no", "yes"], pet = [1, 2, 3]}
+tables = true
 presence = "public"
 model = "shuffled"
 epsilon = 4
@@ -378,6 +416,17 @@ def test_open_strings_are_simulated_with_their_covers(
     assert (rows["shuffled"]["found"], rows["shuffled"]["false"]) == (2, 0)
     assert rows["local"]["found"] < 2
     assert (rows["shuffled"]["coverage"] == 1) is not planted
+
+
+def test_tables_among_covers_cover_the_truth_and_err_less_than_local_noise(
+    typed: Type, shuffled: str
+) -> None:
+    words = ("simulate", shuffled, "habits", "--n", "20000", "--seed", "1", "--runs", "10")
+    reports, local = typed(*words, "--json").json["errors"]
+
+    assert (reports["model"], local["model"]) == ("shuffled", "local")
+    assert reports["error"] < local["error"] / 3
+    assert min(reports["coverage"], local["coverage"]) > 0.9
 
 
 def test_strings_are_found_letter_by_letter_among_covers(typed: Type, shuffled: str) -> None:

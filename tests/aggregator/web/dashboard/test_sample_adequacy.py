@@ -6,6 +6,7 @@ A figure has as many digits as its interval allows, and no exponent.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from fractions import Fraction
 from math import ceil, sqrt
 from typing import Any
@@ -30,6 +31,7 @@ from veilcount_analysis.text import number_format
 from veilcount_analysis.text.number_format import FigureFormat
 from veilcount_shared import Collection, parse_collections
 from veilcount_shared.collection import Held, Measure
+from veilcount_shared.question_group import QuestionGroup
 
 DEFINITION = """
 app = "acme"
@@ -200,6 +202,20 @@ def test_the_lines_of_a_definition_are_an_equal_file(keys: str) -> None:
     assert parse_collections(text, lambda _: []) == {shown.name: shown}
 
 
+def test_the_group_is_a_table_of_its_own_after_the_definition() -> None:
+    """A change of another question of the group is one of the digest."""
+    groups = [QuestionGroup("habits", (YES_NO.name, "b"), digit * 64) for digit in "ab"]
+    old, new = (replace(YES_NO, group=group) for group in groups)
+
+    assert list(lines_of(old))[-2:] == [
+        "[group.habits]",
+        f'questions = ["{YES_NO.name}", "b"]',
+    ]
+    assert not any(line.startswith("group") for line in lines_of(old))
+    assert [change.startswith("group was") for change in changes(old, new)] == [True]
+    assert [change.startswith("group is new") for change in changes(YES_NO, new)] == [True]
+
+
 # -- figures ---------------------------------------------------------------------------------------
 
 
@@ -209,10 +225,10 @@ def test_the_narrowest_interval_decides_the_digits_of_all_figures() -> None:
         for widths in ([0.2, 0.012], [35.0], [0.1], [float("nan"), 0.0])
     )
 
-    assert (shares.figure(0.31234), shares.size(0.04)) == ("31.2%", "4.0 points")
+    assert shares.figure(0.31234) == "31.2%"
     assert shares.ends(0.019, 0.0634) == "1.9 to 6.3"
     assert [shares.signed(each) for each in (0.041, -0.041)] == ["+4.1", "-4.1"]
-    assert (number.figure(1234.56), number.size(12.3)) == ("1,235", "12")
+    assert number.figure(1234.56) == "1,235"
     for almost in (0.0, 0.0001, -0.0001):
         assert (coarse.signed(almost), coarse.bare(almost)) == ("0", "0")
     assert none.figure(0.5) == FigureFormat.for_widths([], of_shares=True).figure(0.5) == "50.0%"

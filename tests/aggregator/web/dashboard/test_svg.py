@@ -15,6 +15,7 @@ from veilcount_aggregator.web.dashboard.charts import (
     Axis,
     Bars,
     Drawing,
+    HeatMap,
     Lines,
     Part,
     StackedColumns,
@@ -28,6 +29,12 @@ RIGHT = Part(values=(-20.0, 0.0), low=(-20.0, -5.0), high=(-10.0, 5.0), texts=("
 STACKED = (
     Part(values=(1.0, 2.0), texts=("u: 1 spent", "v: 2 spent"), name="spent"),
     Part(values=(3.0, 2.0), texts=("u: 3 remain", "v: 2 remain"), name="remains", rest=True),
+)
+
+HEAT = HeatMap(
+    ("<a>", "b"),
+    Axis("theme", "{:.0%}".format, labels=("light", "dark", "other")),
+    Part(values=(0.1, 0.2, 0.0, 0.4, -0.1, 0.3), texts=tuple("ABCDEF")),
 )
 
 
@@ -134,6 +141,24 @@ def test_labels_do_not_run_into_each_other() -> None:
     assert min(b.at - a.at for a, b in pairwise(ticks)) > 10
 
 
+def test_a_cell_stands_in_its_row_and_column_and_the_larger_is_darker() -> None:
+    """What is below 0 by noise is as pale as 0, and every cell writes its figure."""
+    marks = draw(HEAT).marks
+    shades = [float(mark.shapes[0].attributes["fill-opacity"]) for mark in marks]
+
+    assert [position(marks[4], "heat")[name] for name in ("x", "y", "height")] == [33.33, 50, 50]
+    assert marks[4].middle == (50.0, 75.0)
+    assert [mark.written for mark in marks] == ["10%", "20%", "0%", "40%", "-10%", "30%"]
+    assert shades[2] == shades[4] < shades[0] < shades[1] < shades[5] < shades[3] <= 0.5
+    assert [tick.text for tick in draw(HEAT).x] == ["light", "dark", "other"]
+
+
+def test_a_heat_map_of_nothing_is_pale() -> None:
+    nothing = replace(HEAT, part=replace(HEAT.part, values=(0.0,) * 6))
+
+    assert {mark.shapes[0].attributes["fill-opacity"] for mark in draw(nothing).marks} == {"0.06"}
+
+
 # -- as markup -------------------------------------------------------------------------------------
 
 
@@ -155,8 +180,9 @@ def markup(drawing: Drawing) -> str:
         ),
         (line(dots=True, low=(0.0,) * 3, high=(4.0,) * 3),
          {"title": 3, "circle": 6, "path": 2, "li": 0}),
+        (HEAT, {"title": 6, "rect": 6, "li": 2}),
     ],
-    ids=["bars", "columns", "lines"],
+    ids=["bars", "columns", "lines", "heat map"],
 )  # fmt: skip
 def test_each_mark_has_a_title_and_a_page_needs_no_style(
     drawing: Drawing, elements: dict[str, int]

@@ -13,13 +13,15 @@ Over several collections of one person there is one total per model and adjacenc
 compare data sets that differ in a value, a curator's what its definition says: their sum would
 bound neither, so none is formed. Within a total, whoever is in one cohort of a draw is in no other:
 over the cohorts the largest sum counts (parallel composition), since they are drawn before any
-data. Of two paired collections one is local and one is not: each total has its own.
+data; so it is with the questions of a group. A name that had another draw before counts for
+everybody: who answered one form may not be who answers the other. Of two paired collections one is
+local and one is not: each total has its own.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -29,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcount_shared import Collection
-from veilcount_shared.collection import Adjacency, Model
+from veilcount_shared.collection import Adjacency, Cohort, Model
 from veilcount_shared.composition import (
     MAX_ANSWERS,
     Overlap,
@@ -190,31 +192,46 @@ class Total:
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """One draw of cohorts, and what each cohort with a collection costs."""
+    """One draw of cohorts or of a group's question, and what each share with a collection costs."""
 
     draw: str
     of: int
     cohorts: tuple[tuple[int, Fraction], ...]
 
 
-def compose_collections(collections: Mapping[str, Collection]) -> CrossCollectionBudget:
-    """Return what the collections of one file cost one person."""
+def compose_collections(
+    collections: Mapping[str, Collection], redrawn: Container[str] = frozenset()
+) -> CrossCollectionBudget:
+    """Return what the collections of one file cost one person; `redrawn` had another draw."""
     groups: dict[tuple[Model, Adjacency], dict[str, Collection]] = {}
     for name, collection in collections.items():
         groups.setdefault((collection.model, collection.epsilon_adjacency), {})[name] = collection
     return CrossCollectionBudget(
         collections=tuple(collections),
-        totals=tuple(_total(*key, groups[key]) for key in sorted(groups, reverse=True)),
+        totals=tuple(_total(*key, groups[key], redrawn) for key in sorted(groups, reverse=True)),
     )
 
 
-def _total(model: Model, adjacency: Adjacency, collections: Mapping[str, Collection]) -> Total:
+def _total(
+    model: Model,
+    adjacency: Adjacency,
+    collections: Mapping[str, Collection],
+    redrawn: Container[str],
+) -> Total:
     listed = list(collections.values())
+    shares = {name: collection.drawn_share for name, collection in collections.items()}
+    drawn = {
+        name: share for name, share in shares.items() if share is not None and name not in redrawn
+    }
     draws = tuple(
-        _draw(name, listed)
-        for name in sorted({budget.cohort.draw for budget in listed if budget.cohort is not None})
+        _draw(
+            draw, {name: share for name, share in drawn.items() if share.draw == draw}, collections
+        )
+        for draw in sorted({share.draw for share in drawn.values()})
     )
-    everyone = basic_composition(budget.epsilon_user for budget in listed if budget.cohort is None)
+    everyone = basic_composition(
+        budget.epsilon_user for name, budget in collections.items() if name not in drawn
+    )
     chosen = basic_composition(
         parallel_composition(cost for _, cost in draw.cohorts) for draw in draws
     )
@@ -229,11 +246,10 @@ def _total(model: Model, adjacency: Adjacency, collections: Mapping[str, Collect
     )
 
 
-def _draw(name: str, listed: Iterable[Collection]) -> Draw:
+def _draw(draw: str, shares: Mapping[str, Cohort], collections: Mapping[str, Collection]) -> Draw:
     cohorts: dict[int, Fraction] = {}
-    of = 0
-    for budget in listed:
-        if budget.cohort is not None and budget.cohort.draw == name:
-            of, number = budget.cohort.of, budget.cohort.number
-            cohorts[number] = cohorts.get(number, Fraction(0)) + budget.epsilon_user
-    return Draw(name, of, tuple(sorted(cohorts.items())))
+    for name, share in shares.items():
+        cost = collections[name].epsilon_user
+        cohorts[share.number] = cohorts.get(share.number, Fraction(0)) + cost
+    of = next(iter(shares.values())).of
+    return Draw(draw, of, tuple(sorted(cohorts.items())))

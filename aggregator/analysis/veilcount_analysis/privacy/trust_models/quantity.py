@@ -25,6 +25,7 @@ from veilcount_shared.domain import (
 from veilcount_shared.mechanisms import (
     HashedStrings,
     Moments,
+    PairTables,
     Randomizer,
     RangeTree,
     TrendMechanism,
@@ -128,6 +129,13 @@ class Quantity:
         moments = partial(Moments.for_epsilon, features=features)
         many = len(moments(Fraction(1)).moments)
         return cls(moments, None, MOMENT_WIDTH, "moment", many)
+
+    @classmethod
+    def of_tables(cls, sizes: tuple[int, ...]) -> Quantity:
+        """Return the cells of the largest table of two questions with so many answers."""
+        tables = partial(PairTables.for_epsilon, sizes=sizes)
+        subsets = tables(Fraction(1)).subsets
+        return cls(tables, max(subset.k for subset in subsets), name="cell", figures=len(subsets))
 
     @classmethod
     def of_trend(cls, periods: int, changes: int) -> Quantity:

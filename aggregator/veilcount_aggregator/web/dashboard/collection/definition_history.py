@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from itertools import pairwise
 
 from veilcount_analysis.kinds.time_ranges import time_range
@@ -36,7 +37,9 @@ KEYS = (
     ),
     "replaces",
     "margins",
+    "group",
 )
+GROUP = "group"  # a table of its own; its digest changes with each of its questions
 LINE = 2_000  # characters: longer than any list of a dozen
 
 
@@ -78,8 +81,12 @@ def lines_of(collection: Collection) -> Iterator[str]:
     """Yield the lines of an equal definitions file."""
     yield f"[{collection.name}]"
     for key, value in entries(collection).items():
-        if value != NOTHING:
+        if value != NOTHING and key != GROUP:
             yield f"{key} = {value}"
+    if collection.group is not None:
+        yield ""
+        yield f"[{GROUP}.{collection.group.name}]"
+        yield f"questions = {format_value(collection.group.questions, LINE)}"
 
 
 def entries(collection: Collection) -> dict[str, str]:
@@ -92,6 +99,7 @@ def entries(collection: Collection) -> dict[str, str]:
         "twin": None if collection.trust.releases else collection.twin,  # which names both
         "margins": margins
         and {**dict(margins.shares), "source": margins.source, "as_of": margins.as_of},
+        GROUP: collection.group and asdict(collection.group),
         "cohort": cohort and {"draw": cohort.draw, "of": cohort.of, "number": cohort.number},
     }
     more = {key: special[key] if key in special else getattr(collection, key) for key in KEYS}

@@ -15,7 +15,7 @@ from veilcount_analysis.text.result_columns import value_name
 from veilcount_analysis.text.utc_days import days
 
 from ....queries.estimate_schema import EstimateResult, RangeResult, SeriesResult
-from ..charts import SMALL, Axis, Chart, LinePlot, Lines, Part
+from ..charts import SMALL, Axis, Chart, HeatMap, LinePlot, Lines, Part
 from ..formatting import short_number, short_percent
 from ..pages import Content
 from ..scales import Scale
@@ -70,6 +70,33 @@ class PanelView:
         )
         x, y = Axis(ends=(edges[0], edges[-1])), Axis(write=short_percent, ends=(0.0, CURVE_TOP))
         return LinePlot(self.panel.title, "", Lines((part,), x, y, height=SMALL))
+
+    @property
+    def grids(self) -> Iterator[Chart]:
+        """A heat map of each two questions, with its table."""
+        for grid in self.panel.grids(self.rows):
+            columns, caption = grid.answers[1], f"{grid.one} (rows) and {grid.two} (columns)"
+            part = Part(
+                values=tuple(row.figure for row in grid.figures),
+                texts=tuple(self._cell_text(row) for row in grid.figures),
+            )
+            axis = Axis(grid.two, number_format.share, labels=columns)
+            rows = [(answer, *map(self._share, figures)) for answer, figures in grid.rows()]
+            yield Chart(
+                f"{self.panel.figures[0]}-{grid.one}-{grid.two}",
+                HeatMap(grid.answers[0], axis, part),
+                caption,
+                (grid.one, *columns),
+                rows,
+            )
+
+    def _share(self, row: Figure) -> str:
+        return f"{self.panel.figure_text(row)} ({self.panel.interval_text(row)})"
+
+    def _cell_text(self, row: Figure) -> str:
+        """Return what is read out of a cell."""
+        fakes = f"; if {fake_share(self.answer.fakes)} were fake, {self.panel.fakes_text(row)}"
+        return f"{value_name(row.of)}: {self._share(row)}{fakes if self._has_fakes else ''}"
 
     @property
     def table(self) -> Chart:

@@ -51,6 +51,9 @@ def filters(
     if kind.accepts("regress"):
         texts = {"": "nothing"} | {name: name for name in kind.domain.names}
         yield _parameter(at, "Explain by the others", "regress", texts, query.regress or "")
+    if kind.accepts("pair"):
+        pairs = {",".join(names): " and ".join(names) for names in kind.domain.pairs}
+        yield _parameter(at, "Questions", "pair", {"": "all"} | pairs, query.pair or "")
     if len(series) > 1:
         known = [one_series.fingerprint[:SHOWN_DIGITS] for one_series in series]
         digits = query.series[0][:SHOWN_DIGITS] if query.series else ""

@@ -43,6 +43,7 @@ def test_the_page_opens_with_a_common_plan_that_begins_today(analyst: Visitor) -
         ("kind=strings&devices=1000000&epsilon=2", "a string that 0.43% of them have is found"),
         ("kind=strings&epsilon=2&margin=0.5&candidates=1000", "among 1,000 candidates."),
         ("kind=features&devices=1000000&epsilon=1", "each moment is known to +/- 0.0118."),
+        ("kind=tables&devices=100000&epsilon=1&questions=2 3 3", "each cell is known to +/- "),
         ("kind=features&epsilon=1&margin=0.02&features=10", "With 2,"),
     ],
 )

@@ -1,40 +1,36 @@
-"""Moments of a known population with the true ones; of a batch among covers, again and again."""
+"""Rows of figures of a known population with the true ones; among covers, again and again."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.random import Generator
 
 from veilcount_shared import Collection
 
-from ..errors import QueryError
 from ..estimation import IntervalTarget
-from ..mechanisms.moments import moments_handler
 from ..simulation.batch_models import BatchModel, batch_models, covers_line, run_count
-from ..simulation.correlated_numbers import FeaturesSimulation, simulate_numbers, true_moments
-from ..simulation.simulated_figures import SimulatedFigures
+from ..simulation.simulated_figures import SimulatedFigures, SimulationQuery
 from ..text import number_format
+from ..text.result_columns import value_name
 from ..text.view_parts import Table
-from .moment_figures import SEPARATOR, MomentTerms, features_of, moment_figures
-from .results import Figure
+from .results import SEPARATOR, Figure
 
 RUNS = 100
-ERRORS = ("model", "epsilon", "error of correlations", "intervals with the truth")
 
-Moments = Sequence[Figure]
+
+Rows = Sequence[Figure]
 
 
 @dataclass(frozen=True, slots=True)
 class SimulatedModel:
-    """The moments of a model in each run, next to the true ones."""
+    """The figures of a model in each run, next to the true ones."""
 
     model: BatchModel
-    truth: Moments
-    runs: Sequence[Moments]
+    truth: Rows
+    runs: Sequence[Rows]
 
     def interval_hits(self, runs: int | None = None) -> tuple[int, int]:
         """Return how many intervals of the first runs hold the truth, and how many are stated."""
@@ -46,13 +42,13 @@ class SimulatedModel:
         ]
         return sum(stated), len(stated)
 
-    def errors(self) -> dict[str, Any]:
-        """Return how far correlations are off, which have no unit, and the intervals' coverage."""
+    def errors(self, typical: str) -> dict[str, Any]:
+        """Return how far figures of a kind are off, and how many intervals hold the truth."""
         off = [
             (row.figure or 0) - (true.figure or 0)
             for run in self.runs
             for true, row in zip(self.truth, run, strict=True)
-            if row.kind == "correlation" and row.figure is not None
+            if row.kind == typical and row.figure is not None
         ]
         hits, stated = self.interval_hits()
         return {
@@ -63,29 +59,33 @@ class SimulatedModel:
         }
 
 
-def simulate_features(
-    collection: Collection, query: FeaturesSimulation, generator: Generator
+@dataclass(frozen=True, slots=True)
+class DrawnRows:
+    """What is drawn again and again: the true figures, those of a model's reports, and facts.
+
+    `typical` is the kind of figure whose error is averaged: all of them have one unit.
+    """
+
+    truth: Rows
+    estimate: Callable[[BatchModel], Rows]
+    facts: Mapping[str, Any]
+    key: str
+    typical: str
+
+
+def simulate_rows(
+    collection: Collection, query: SimulationQuery, requested_runs: int | None, drawn: DrawnRows
 ) -> SimulatedFigures:
-    """Estimate moments of a population whose true ones follow from its correlation."""
-    domain, models = features_of(collection), batch_models(collection)
-    runs = run_count(models, query.runs, RUNS)
-    terms = MomentTerms(query.level, regress=query.regress)
-    truth = tuple(moment_figures(domain, true_moments(collection, query.correlation), terms))
-
-    def moments(model: BatchModel) -> Moments:
-        reports = simulate_numbers(model.collection, query.n, query.correlation, generator)
-        counters = model.among_covers(reports, generator)
-        means = moments_handler(model.collection).means(counters, model.covers)
-        if not means.complete:
-            raise QueryError("n", query.n, "too few for a report of each moment")
-        return tuple(moment_figures(domain, means, terms))
-
+    """Estimate the figures of a known population, among covers many times."""
+    models = batch_models(collection)
+    runs = run_count(models, requested_runs, RUNS)
     results = [
-        SimulatedModel(model, truth, [moments(model) for _ in range(runs)]) for model in models
+        SimulatedModel(model, drawn.truth, [drawn.estimate(model) for _ in range(runs)])
+        for model in models
     ]
     hits, stated = results[0].interval_hits(1)
-    facts: dict[str, Any] = {"correlation": query.correlation, "moments": _rows(results)}
-    errors = [result.errors() for result in results]
+    facts: dict[str, Any] = {**drawn.facts, drawn.key: _rows(results)}
+    errors = [result.errors(drawn.typical) for result in results]
     if models[0].covers:
         facts |= {"runs": runs, "errors": errors}
     closing = f"the truth is in {hits} of {stated} intervals stated"
@@ -96,19 +96,24 @@ def simulate_features(
         table=_table(results),
         closing=(closing, *covers_line(collection)),
         target=IntervalTarget.POPULATION,
-        errors=_error_table(errors, runs) if models[0].covers else None,
+        errors=_error_table(errors, runs, drawn.typical) if models[0].covers else None,
     )
 
 
 def _rows(results: Sequence[SimulatedModel]) -> list[dict[str, Any]]:
-    """Return the moments of the first run: of one model in a row itself, else by model."""
+    """Return the figures of the first run: of one model in a row itself, else by model."""
     rows: list[dict[str, Any]] = []
     for place, true in enumerate(results[0].truth):
-        row = {"kind": true.kind, "of": str(true.of).split(SEPARATOR), "truth": true.figure or 0.0}
+        row = {"kind": true.kind, "of": _names(true), "truth": true.figure or 0.0}
         estimates = {result.model.name: _ends(result.runs[0][place]) for result in results}
         (own, *others) = estimates.values()
         rows.append(row | (estimates if others else own))
     return rows
+
+
+def _names(row: Figure) -> object:
+    """Return a figure's value; of several names, which are one text, each."""
+    return row.of.split(SEPARATOR) if isinstance(row.of, str) else row.of
 
 
 def _ends(row: Figure) -> dict[str, float | None]:
@@ -120,7 +125,7 @@ def _table(results: Sequence[SimulatedModel]) -> Table:
     lines = [
         (
             true.kind,
-            str(true.of),
+            value_name(true.of),
             f"{true.figure or 0:,.6g}",
             *(cell for result in results for cell in _cells(result.runs[0][place])),
         )
@@ -136,7 +141,7 @@ def _cells(row: Figure) -> tuple[str, str]:
     return number_format.precise(row.figure, row.low, row.high), f"{low} to {high}"
 
 
-def _error_table(errors: Sequence[dict[str, Any]], runs: int) -> Table:
+def _error_table(errors: Sequence[dict[str, Any]], runs: int, typical: str) -> Table:
     rows = [
         (
             row["model"],
@@ -146,4 +151,5 @@ def _error_table(errors: Sequence[dict[str, Any]], runs: int) -> Table:
         )
         for row in errors
     ]
-    return Table(f"Over {runs:,} batches, all figures together", ERRORS, rows)
+    columns = ("model", "epsilon", f"error of {typical}s", "intervals with the truth")
+    return Table(f"Over {runs:,} batches, all figures together", columns, rows)
