@@ -32,7 +32,7 @@ from tests.matrix.parties import Logs
 from .separate import ROOT
 from .table import Row, Table
 
-MANY = 48  # persons of each combination, in the whole run
+MANY = 48  # persons of each combination, in the whole run; by a shuffler fewer show all or nothing
 PAGE = ROOT / "docs" / "threat-model.md"
 
 
@@ -40,10 +40,14 @@ def run(*, quick: bool) -> Table:
     """Return the figures of all combinations, the chance in brackets."""
     logging.getLogger("veilcount").setLevel(logging.CRITICAL)  # simulated devices warn at length
     persons, begin = PERSONS if quick else MANY, time.process_time()
-    table_rows = [_row(combination, persons) for combination in rows()]
+    table_rows = [
+        _row(combination, PERSONS if combination.is_by_shuffler else persons)
+        for combination in rows()
+    ]
     hours = (time.process_time() - begin) / 3600
+    population_size = f"{persons} persons each, {PERSONS} by a shuffler"
     notes = (
-        f"{len(table_rows)} rows of seed {SEED}, {persons} persons each, {hours:.3f} CPU-hours",
+        f"{len(table_rows)} rows of seed {SEED}, {population_size}, {hours:.3f} CPU-hours",
         "what is joined rightly, of how many; in brackets the most that a blind guess joins",
     )
     return Table("what each adversary reaches, by combination", table_rows, notes)

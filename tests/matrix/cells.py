@@ -193,7 +193,7 @@ _DEFINED = ("linkage", "presence", "measure", "held", "route", "unit")
 
 @cache
 def _refusal(*members: str) -> str:
-    combination = Combination(*members, LIVES[0])
+    combination = Combination(*(*members, LIVES[0]))
     try:
         definitions(combination, "it")
     except DefinitionError as error:

@@ -104,13 +104,15 @@ def hand_over(
     for _, raw in sorted(arrivals):
         envelope = Envelope.decode(raw)
         by_crowd.setdefault(envelope.crowd_id, []).append(envelope)
-    options = {"randomness": SeededRandomSource(number("covers"))}
+    source = SeededRandomSource(number("covers"))
     first, *later = (list(file.values()) for file in files)
     with (
         tempfile.TemporaryDirectory(dir=quick()) as folder,
         seeded_sealing("shuffler"),
         seeded_order(),
-        closing(ShufflerStore(Path(folder), HandClock(), collections=first, **options)) as store,
+        closing(
+            ShufflerStore(Path(folder), HandClock(), collections=first, randomness=source)
+        ) as store,
     ):
         for file in later:
             store.settings.add_collections(file, START)
