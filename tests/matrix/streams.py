@@ -122,7 +122,7 @@ def emissions(
         coupled(person, series),
         seeded_sealing(person),
         device_in_memory(
-            "a person", first, clock, minute=MINUTE, plant=plant, **options, **SETTINGS
+            person, first, clock, minute=MINUTE, plant=plant, **options, **SETTINGS
         ) as device,
     ):
         for instant, happen in _events(calendar, stream, second):
@@ -158,7 +158,7 @@ def _events(
         (3.6, lambda device: device.client.forget()),
         (3.7, lambda device: device.client.consent(True)),
     ]
-    events += [(calendar.at(step - calendar.shift), happen) for step, happen in others]
+    events += [(calendar.at(step - calendar.lead), happen) for step, happen in others]
     return sorted(events, key=lambda event: event[0])
 
 
