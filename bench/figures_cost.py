@@ -26,7 +26,7 @@ from veilcount_analysis.releases.moment_intervals import mean_figure, variance_f
 from veilcount_shared.mechanisms import TrendMechanism
 
 from .definitions import choice
-from .figures_central import AGES, laplace
+from .figures_central import AGES, seeded
 from .measured_figures import Measured
 from .stopwatch import cpu_us
 
@@ -64,7 +64,7 @@ def _release(query: str) -> Callable[[Generator], Call]:
     def prepare(generator: Generator) -> Call:
         counters = np.bincount(generator.integers(100, size=N), minlength=100)
         priced = price_query({"query": query, "epsilon": "0.5"}, AGES)
-        return lambda: draw_release(priced, counters, noise=laplace(generator))
+        return lambda: draw_release(priced, counters, noise=seeded(generator, NoiseKind.LAPLACE))
 
     return prepare
 

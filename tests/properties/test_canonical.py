@@ -53,10 +53,11 @@ def test_all_forms_have_the_same_keys_and_a_kind_adds_its_own() -> None:
         (form["domain"]["type"], form["measure"]): sorted(form.keys() - common) for form in forms
     }
 
-    assert len(common) == 28
+    assert len(common) == 29
     assert not {"owner", "replaces", "margins"} & common
     assert {kind: keys for kind, keys in own.items() if keys} == {
         ("choice", None): ["labels"],
+        ("several", None): ["labels"],
         ("cross", None): ["labels"],
         ("boolean", "trend"): ["changes"],
         ("open", None): ["noise"],
@@ -72,11 +73,10 @@ def test_the_vectors_cover_every_mechanism_domain_unit_and_enum_value() -> None:
     designs = {form["mechanism"]["design"] for form in forms}
     assert designs == {
         *("subset", "plane", "mean", "distribution", "hierarchy", "hashed", "moments", "trend"),
-        "pairs",
-        "plain",
+        *("pairs", "set", "bit", "plain"),
     }
     assert {form["domain"]["type"] for form in forms} == {
-        *("boolean", "choice", "range", "features", "open", "cross", "questions")
+        *("boolean", "choice", "range", "features", "open", "cross", "questions", "several")
     }
     assert values("unit") == {"event", "day", "week", "month", "user"}
     assert values("measure") == {None, "mean", "distribution", "ranges", "moments", "trend"}

@@ -40,7 +40,7 @@ def test_the_files_are_what_their_command_writes() -> None:
 
 
 def test_each_file_is_short_enough_to_be_read() -> None:
-    assert max((FOLDER / name).stat().st_size for name in files()) < 60_000
+    assert max((FOLDER / name).stat().st_size for name in files()) < 64_000
 
 
 def test_a_difference_is_named_by_its_place() -> None:

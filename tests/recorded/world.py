@@ -56,6 +56,12 @@ VALUES: Mapping[str, tuple[Any, Any]] = {
     "visits": (True, False),
     "name": ("Ada", "Grace"),
     "shuffled": (True, False),
+    "brand": ("Acme", "Bolt"),
+    "tools": (["pen", "crop"], []),
+    "pages": (["home", "map"], ["help"]),
+    "together": ({"start": "map", "theme": "dark"}, {"start": "list", "theme": "light"}),
+    "speed": (True, False),
+    "looks": (False, True),
 }
 SEGMENTS: Mapping[str, Mapping[str, Any]] = {"theme": {"arm": "B"}}
 

@@ -111,7 +111,7 @@ def test_what_has_no_meaning_is_refused(deployed: Deployment, option: str) -> No
 
 
 def test_several_values_are_not_compared_with_one(deployed: Deployment) -> None:
-    listed = Comparison(LISTED_VALUES, lambda *_: None, lambda *_: None)  # type: ignore[arg-type,return-value] # its subject alone
+    listed = Comparison(LISTED_VALUES, lambda *_: None, lambda *_: None)  # type: ignore[arg-type] # its subject alone
     few, many = (kind_of(deployed.series(name).collection).comparison for name in ("few", "many"))
 
     assert isinstance(few, Comparison)

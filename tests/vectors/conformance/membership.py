@@ -66,7 +66,7 @@ _DESIGNS: dict[str, Any] = {
         fields["k"], fields["w"], int(fields["a"]), epsilon
     ),
     "set": lambda epsilon, fields: SetSelection(
-        *(fields[key] for key in ("k", "most", "w")), int(fields["a"]), epsilon
+        fields["k"], fields["most"], fields["w"], int(fields["a"]), epsilon
     ),
     "bit": lambda epsilon, fields: DrawnBit(fields["k"], int(fields["a"]), epsilon),
     "plane": _plane,
