@@ -19,13 +19,16 @@ from veilcount_shared.epsilon import exp_lower
 from veilcount_shared.guessing import two_values_epsilon
 from veilcount_shared.mechanisms import (
     DistributionMechanism,
+    DrawnBit,
     HashedStrings,
     Identity,
     MeanMechanism,
     Moments,
+    PairTables,
     ProjectiveGeometry,
     Randomizer,
     RangeTree,
+    SetSelection,
     SquareWave,
     SubsetSelection,
     TrendMechanism,
@@ -68,6 +71,9 @@ REGISTERED: tuple[tuple[Randomizer, tuple[int, ...]], ...] = (
     (RangeTree.for_epsilon(ONE), (0, GRID // 3, GRID)),
     (HashedStrings.for_epsilon(ONE, 2, 2), (0, 5, 6, 15)),
     (Moments.for_epsilon(ONE, 2), (0, GRID, GRID * (GRID + 1), (GRID + 1) ** 2 - 1)),
+    (PairTables.for_epsilon(ONE, (2, 2, 3)), tuple(range(12))),
+    (SetSelection.for_epsilon(ONE, 4, 2), tuple(x for x in range(16) if x.bit_count() <= 2)),
+    (DrawnBit.for_epsilon(ONE, 3), tuple(range(8))),
     (TrendMechanism.for_epsilon(ONE, 3, 1), tuple(range(8))),  # values over three periods
 )
 

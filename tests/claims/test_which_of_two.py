@@ -126,7 +126,7 @@ def test_a_days_equal_events_are_in_one_number() -> None:
 def test_the_notice_states_a_true_bound_and_its_adjacency(adjacency: Adjacency) -> None:
     surveyed = survey(adjacency)
     text = next(part.text for part in notice(surveyed).texts() if part.title.endswith("gives away"))
-    one, every = (float(each) / 100 for each in re.findall(r"at most ([0-9.]+) %", text))
+    one, every = (float(each) / 20 for each in re.findall(r"at most ([0-9.]+) times in 20", text))
 
     assert success(ask(surveyed, "sum", 1, month=1), 0, 2, 1) <= one
     assert success(ask(surveyed, "sum", 1), 0, 2, MONTHS) <= every

@@ -43,6 +43,10 @@ COLLECTIONS = {
     "tables": make_collection(
         boolean=None, questions=f"{{a = [1, 2], b = {values(5)}, c = {values(20)}}}", tables="true"
     ),
+    "several, at most two": make_collection(
+        boolean=None, values=values(5), choose='"several"', most=2
+    ),
+    "several": make_collection(boolean=None, values=values(5), choose='"several"'),
     "trend": make_collection(measure='"trend"', changes=1),
     "open": make_collection(boolean=None, values='"open"', epsilon=4),
     "trusted": make_collection(epsilon=None, model='"central"', budget=1),
