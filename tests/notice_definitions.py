@@ -24,6 +24,8 @@ TABLES = {
     "moments": 'features = {age = [0, 120], hours = [0, 60]}\nmeasure = "moments"\nunit = "month"',
     "tables": 'questions = {theme = ["light", "dark"], walk = ["no", "yes"]}\ntables = true\n'
     'unit = "month"',
+    "several": 'values = ["pen", "brush"]\nchoose = "several"\nunit = "month"',
+    "at_most": 'values = ["pen", "brush", "crop"]\nchoose = "several"\nmost = 2\nunit = "month"',
     "hidden": 'boolean = true\nunit = "day"\npresence = "hidden"\nanswers = 9',
     "token": 'boolean = true\nunit = "month"\nanswers = 1\nlinkage = "token"\n'
     f'tokens = "{digest(KEYS)}"',

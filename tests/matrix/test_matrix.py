@@ -160,7 +160,7 @@ FEW = 8  # persons: as many as a life differs by
     [
         (MONTHLY, planted.first_consent, MORE_PERSONS),
         (MONTHLY, planted.clipped_instants, MORE_PERSONS),
-        (TOKENS, planted.tokens_at_once, 8 * PERSONS),  # by hours alone, which tell little
+        (TOKENS, planted.tokens_at_once, 14 * PERSONS),  # by hours alone, which tell little
         (WEEKLY, begins_anew, MORE_PERSONS),
         (DAILY, planted.closing_forget, MORE_PERSONS),
         (SHUFFLED, planted.kept_order, PERSONS),

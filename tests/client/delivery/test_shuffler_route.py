@@ -210,10 +210,10 @@ def test_a_process_of_an_older_version_shows_nothing_of_what_was_recorded(
     found = []
     for recorded in (False, True):
         with device(tmp_path / str(recorded), name, "plain") as (one, shuffler):
-            one.run_until(at(0, 9))
+            one.run_until(at(0, 1))
             if recorded:
                 one.record(name, value="dark")
-            one.run_until(at(0, 12))
+            one.run_until(at(0, 2))  # before any absence of the day
             older = {"plain": COLLECTIONS["plain"]}
             Device(one.place, older, one.clock, one.wire, **one.options).stop()
             one.run_until(at(6))

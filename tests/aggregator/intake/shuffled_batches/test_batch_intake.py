@@ -186,9 +186,10 @@ def test_an_unfinished_batch_is_dropped_after_40_days_and_recorded(
 
 def test_what_cannot_be_read_spoils_nothing_else(shuffler: TestShuffler) -> None:
     plain = bytes([1]) + shuffler.series().collection.pack(1)
+    sealed = shuffler.seal(1)
     unreadable = [
         bytes(247),
-        shuffler.seal(1)[:-1] + b"\0",
+        sealed[:-1] + bytes([sealed[-1] ^ 1]),
         shuffler.seal(1, "theme"),
         shuffler.seal(1, period=1),
         shuffler.seal(1, mark=b"\1" * 16),
