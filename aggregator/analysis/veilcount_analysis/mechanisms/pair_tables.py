@@ -137,7 +137,7 @@ class PairTablesHandler(MechanismHandler[PairTables]):
         return len(self.mechanism.pairs) * max(pushes), len(self.mechanism.pairs) * max(pulls)
 
     def overlaps(self) -> tuple[Overlap, ...]:
-        """Return those of answers that differ in every pair."""
+        """Return the overlaps of answers that differ in every pair."""
         return tuple(overlap for subset in self.subsets for overlap in subset.overlaps())
 
     # -- simulated devices -------------------------------------------------------------------------

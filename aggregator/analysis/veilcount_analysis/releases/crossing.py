@@ -24,5 +24,5 @@ def crossing(above: NDArray[Any], reach: NDArray[Any]) -> tuple[int, int, int]:
     rising = np.maximum.accumulate(above) + np.minimum.accumulate(above[::-1])[::-1]
     place = int(np.argmax(rising >= 0))
     before, reach_before = np.append(-1, above[:-1]), np.append(0, reach[:-1])
-    kept = np.flatnonzero((above >= -reach) & (before < reach_before))
-    return place, int(min(kept.min(initial=place), place)), int(max(kept.max(initial=place), place))
+    near = np.flatnonzero((above >= -reach) & (before < reach_before))
+    return place, int(min(near.min(initial=place), place)), int(max(near.max(initial=place), place))
