@@ -56,16 +56,21 @@ QUESTIONS = [
     yes_or_no(values=None, range=(Fraction(0), Fraction(9)), measure=Measure.DISTRIBUTION),
     yes_or_no(values=None, range=(Fraction(0), Fraction(9)), measure=Measure.RANGES),
 ]
+TICKED = [
+    yes_or_no(values=None, several=12, most=3),
+    yes_or_no(values=None, several=5, arms=2),
+]
 
 
 #: those that travel by a shuffler: one batch a period, which is not split
-MIXED = [q for q in QUESTIONS if q.arms == 1 and q.unit is not Unit.EVENT]
+MIXED = [q for q in QUESTIONS + TICKED if q.arms == 1 and q.unit is not Unit.EVENT]
 
-#: a curator's collection has no ranges
+#: a curator has no query of ranges, nor of several values
 CASES = [
     (question, trust)
-    for question, trust in product(QUESTIONS, TrustedParty)
-    if (question.measure, trust) != (Measure.RANGES, TrustedParty.CENTRAL)
+    for question, trust in product(QUESTIONS + TICKED, TrustedParty)
+    if trust is not TrustedParty.CENTRAL
+    or (question.measure is not Measure.RANGES and question.several is None)
     if trust is not TrustedParty.SHUFFLED or question in MIXED
 ]
 
@@ -392,6 +397,12 @@ def test_a_campaign_has_the_planned_periods_from_any_day_on(unit: Unit, start: d
         ("questions", {"values": None, "questions": (2, 1)}),
         ("questions", {"values": None, "questions": (2, 17, 16)}),
         ("arms", {"values": None, "questions": (2, 3), "arms": 2}),
+        ("several", {"values": None, "several": 1}),
+        ("several", {"values": None, "several": 61}),
+        ("values", {"several": 5}),
+        ("most", {"most": 2}),
+        ("most", {"values": None, "several": 5, "most": 1}),
+        ("most", {"values": None, "several": 5, "most": 5}),
         ("arms", {"values": None, "features": 3, "arms": 2}),
     ],
 )

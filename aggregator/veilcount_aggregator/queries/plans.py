@@ -11,6 +11,7 @@ from veilcount_analysis import planning
 from veilcount_analysis.errors import QueryError
 from veilcount_analysis.planning import BatchTerms, PlanResult, QuestionShape, TrustedParty
 from veilcount_analysis.planning.solvers import (
+    KINDS,
     MAX_TESTED,
     MOST,
     MOST_ARMS,
@@ -28,7 +29,7 @@ from veilcount_analysis.query_params import (
 )
 from veilcount_shared.collection import Measure
 from veilcount_shared.collection.batches import MAX_GRACE
-from veilcount_shared.domain import MAX_FEATURES, MIN_FEATURES
+from veilcount_shared.domain import FEWEST_MOST, MAX_FEATURES, MAX_LISTED, MIN_FEATURES
 from veilcount_shared.epsilon import EPSILON_MAX
 from veilcount_shared.errors import EpsilonError
 from veilcount_shared.limits import MAX_SLOTS
@@ -117,6 +118,25 @@ class PlanQuery(QueryParams):
             metavar="N,N,...",
         ),
     ] = None
+    several: Annotated[
+        int | None,
+        parameter(
+            "Number of values of which a person ticks all that apply: the error is that of a value"
+            " that few tick.",
+            ge=YES_OR_NO,
+            le=MAX_LISTED,
+            metavar="K",
+        ),
+    ] = None
+    most: Annotated[
+        int | None,
+        parameter(
+            "With several: how many values a person ticks at most; without it one bit is drawn.",
+            ge=FEWEST_MOST,
+            lt=MAX_LISTED,
+            metavar="L",
+        ),
+    ] = None
     measure: NumberMeasure = Measure.MEAN
     unit: Annotated[Unit, parameter("What epsilon protects.")] = Unit.MONTH
     periods: Annotated[int | None, parameter("Number of periods.", ge=1, le=MAX_SLOTS)] = None
@@ -179,8 +199,7 @@ class PlanQuery(QueryParams):
 
     def question(self, today: date) -> QuestionShape:
         """Return the question that is planned."""
-        kinds = (self.values, self.range, self.candidates, self.features, self.questions)
-        yes_or_no = all(kind is None for kind in kinds)
+        yes_or_no = all(getattr(self, kind) is None for kind in KINDS)
         return QuestionShape(
             start=self.start or today,
             values=YES_OR_NO if yes_or_no else self.values,
@@ -196,6 +215,8 @@ _QUESTION = (
     "candidates",
     "features",
     "questions",
+    "several",
+    "most",
     "measure",
     "unit",
     "periods",

@@ -30,6 +30,8 @@ from .questions import MAX_QUESTIONS as MAX_QUESTIONS
 from .questions import MAX_TABLE as MAX_TABLE
 from .questions import MIN_QUESTIONS as MIN_QUESTIONS
 from .questions import Questions as Questions
+from .several import FEWEST_MOST as FEWEST_MOST
+from .several import MAX_LISTED as MAX_LISTED
 from .several import Several as Several
 from .strings import BUCKET_BITS as BUCKET_BITS
 from .strings import HALVES as HALVES

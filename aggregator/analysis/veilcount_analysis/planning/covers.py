@@ -26,7 +26,15 @@ from ..mechanisms.handler import ShareHandler
 from ..privacy.shuffled import least_covers, shuffled_error
 from ..privacy.trust_models import ErrorEstimate, Quantity
 from ..privacy.trust_models.quantity import two_sided
-from .solvers import REPORT_EPSILON, QuestionShape, Solution, Solver, unreachable
+from .solvers import (
+    REPORT_EPSILON,
+    YES_OR_NO,
+    QuestionShape,
+    Solution,
+    Solver,
+    quantity_of_several,
+    unreachable,
+)
 
 GRAIN = 100  # central epsilons are planned in hundredths
 _SIZES = TRUST_MODELS[Model.SHUFFLED].batch_sizes
@@ -49,10 +57,12 @@ class CoverSolver(Solver):
     @property
     def quantity(self) -> Quantity:
         """What is estimated; absence is reported and mixed like values."""
-        values = self.question.values
-        if values is None or not hides_presence(self.question):
+        values, several = self.question.values, self.question.several
+        if not hides_presence(self.question):
             return self.question.quantity
-        return Quantity.of_values(values + 1)
+        if several is not None:
+            return quantity_of_several(several + 1, self.question.most)
+        return Quantity.of_values((values or YES_OR_NO) + 1)
 
     @property
     def mechanism(self) -> Randomizer:
@@ -101,8 +111,9 @@ def among_covers(handler: ShareHandler[Any], n: int, covers: int) -> ResponseDis
 
 
 def hides_presence(question: QuestionShape) -> bool:
-    """Whether absence is reported as a value; of a number, features and strings it cannot be."""
-    return question.values is not None and not question.batch.public
+    """Whether absence is reported as a value; of a list, if no bit is drawn."""
+    has_cell = question.values is not None or question.most is not None
+    return has_cell and not question.batch.public
 
 
 def grace_of(question: QuestionShape) -> int:

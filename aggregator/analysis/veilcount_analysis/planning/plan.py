@@ -94,13 +94,22 @@ def _domain(question: QuestionShape, trust: TrustedParty) -> Iterator[str]:
         lists = (f"{name} = [{own}]" for name, own in zip(ascii_lowercase, answers, strict=False))
         yield f"questions = {{{', '.join(lists)}}}"
         yield "tables = true"
+    elif question.several is not None:
+        yield _values(question.several)
+        yield 'choose = "several"'
+        if question.most is not None:
+            yield f"most = {question.most}"
     elif question.values == YES_OR_NO:
         yield "boolean = true"
     elif question.values is not None and question.values <= LISTED:
-        labels = (f'"value {number}"' for number in range(1, question.values + 1))
-        yield f"values = [{', '.join(labels)}]"
+        yield _values(question.values)
     else:
         yield f'values_file = "values.txt"  # {question.values:,} lines'
+
+
+def _values(number: int) -> str:
+    labels = (f'"value {place}"' for place in range(1, number + 1))
+    return f"values = [{', '.join(labels)}]"
 
 
 def _batch(question: QuestionShape, choice: Solution) -> Iterator[str]:
@@ -145,6 +154,8 @@ class PlanResult:
     candidates: int | None  # for open strings
     features: int | None
     questions: tuple[int, ...] | None
+    several: int | None
+    most: int | None  # that a person ticks of several
     arms: int
     level: float
     design_effect: float
@@ -230,9 +241,10 @@ def _require_two(
 
 def _countable(question: QuestionShape) -> None:
     """A curator sums integers, as many as a collection may have, and its collection no measure."""
-    for kind in ("candidates", "features", "questions"):
+    for kind in ("candidates", "features", "questions", "several"):
         if getattr(question, kind) is not None:
-            raise QueryError("trust", "central", f"a curator has no query of {kind}: give local")
+            named = "several values" if kind == "several" else kind
+            raise QueryError("trust", "central", f"a curator has no query of {named}: give local")
     if question.range is None:
         return
     if question.measure is Measure.RANGES:
@@ -263,6 +275,8 @@ def _planned(solver: Solver, trust: TrustedParty, found: str, choice: Solution) 
         candidates=question.candidates,
         features=question.features,
         questions=question.questions,
+        several=question.several,
+        most=question.most,
         arms=question.arms,
         level=question.level,
         design_effect=question.design_effect,

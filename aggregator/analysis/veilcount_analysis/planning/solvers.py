@@ -15,11 +15,14 @@ from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 from fractions import Fraction
+from functools import partial
 from math import sqrt
 
 from veilcount_shared.collection import Measure
 from veilcount_shared.domain import (
+    FEWEST_MOST,
     MAX_FEATURES,
+    MAX_LISTED,
     MAX_QUESTIONS,
     MAX_TABLE,
     MIN_FEATURES,
@@ -28,6 +31,7 @@ from veilcount_shared.domain import (
 )
 from veilcount_shared.epsilon import EPSILON_GRAIN, EPSILON_MAX
 from veilcount_shared.limits import MAX_SLOTS
+from veilcount_shared.mechanisms import DrawnBit, SetSelection
 from veilcount_shared.mechanisms.selection import MAX_INPUTS
 from veilcount_shared.periods import Unit
 
@@ -44,6 +48,8 @@ MOST_ARMS = 2
 MOST_EFFECT = 100  # of weights
 YES_OR_NO = 2
 MAX_TESTED = int(PRICES[-1][0])  # candidates
+#: what a question may be of; without any, it is a yes or no
+KINDS = ("values", "range", "candidates", "features", "questions", "several")
 
 
 REPORT_EPSILON = Fraction(4)  # the most that a definition has unless it is written out
@@ -56,6 +62,14 @@ class BatchTerms:
     report_epsilon: Fraction = REPORT_EPSILON  # what shuffler and server learn together
     grace: int | None = None  # days; by default those of the unit
     public: bool = False  # presence; by default it is hidden, of values
+
+
+def quantity_of_several(values: int, most: int | None) -> Quantity:
+    """Return the share of one of several values, by the mechanism that a device uses."""
+    if most is None:
+        return Quantity.of_several(partial(DrawnBit.for_epsilon, k=values), values, values)
+    sets = partial(SetSelection.for_epsilon, k=values, most=most)
+    return Quantity.of_several(sets, values, most)
 
 
 def check_questions(sizes: tuple[int, ...]) -> None:
@@ -72,7 +86,8 @@ def check_questions(sizes: tuple[int, ...]) -> None:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionShape:
     """So many values (2 are a yes or no), a number between two bounds, open strings of which so
-    many candidates are tested, or the moments of so many numbers.
+    many candidates are tested, the moments of so many numbers, tables of questions with so many
+    answers each, or several values, of which a person ticks `most`, or without it any number.
 
     With two arms the error is that of their difference, half of the devices in each. Shares that
     are reweighted to margins have a design effect: so many times fewer devices would do without.
@@ -87,6 +102,8 @@ class QuestionShape:
     candidates: int | None = None
     features: int | None = None
     questions: tuple[int, ...] | None = None  # how many answers each has
+    several: int | None = None
+    most: int | None = None
     measure: Measure = Measure.MEAN
     unit: Unit = Unit.MONTH
     periods: int | None = None
@@ -109,9 +126,9 @@ class QuestionShape:
                 raise QueryError(key, word, "give one of " + ", ".join(map(str, kind)))
 
     def _check_domain(self) -> None:
-        kinds = (self.values, self.range, self.candidates, self.features, self.questions)
+        kinds = [getattr(self, kind) for kind in KINDS]
         if sum(kind is not None for kind in kinds) != 1:
-            fix = "give one of values, a range, candidates, features and questions"
+            fix = "give one of values, a range, candidates, features, questions and several"
             raise QueryError("values", self.values, fix)
         if self.candidates is not None and not 1 <= self.candidates <= MAX_TESTED:
             raise QueryError("candidates", self.candidates, f"give 1 to {MAX_TESTED:,}")
@@ -120,12 +137,24 @@ class QuestionShape:
             raise QueryError("features", self.features, fix)
         if self.questions is not None:
             check_questions(self.questions)
+        self._check_several()
         if self.values is not None and not YES_OR_NO <= self.values <= MAX_INPUTS:
             raise QueryError("values", self.values, f"give {YES_OR_NO} to {MAX_INPUTS:,}")
         if self.range is not None and not self.range[0] < self.range[1]:
             raise QueryError("range", self.range, "give low below high")
         if self.range is not None and any(EPSILON_GRAIN % end.denominator for end in self.range):
             raise QueryError("range", self.range, "give at most six decimals")
+
+    def _check_several(self) -> None:
+        if self.several is not None and not YES_OR_NO <= self.several <= MAX_LISTED:
+            raise QueryError("several", self.several, f"give {YES_OR_NO} to {MAX_LISTED}")
+        if self.most is None:
+            return
+        if self.several is None:
+            raise QueryError("most", self.most, "of several values that are ticked: give several")
+        if not FEWEST_MOST <= self.most < self.several:
+            fix = f"give {FEWEST_MOST} or more, fewer than there are values; or leave it out"
+            raise QueryError("most", self.most, fix)
 
     def _check_numbers(self) -> None:
         if not 1 <= self.arms <= MOST_ARMS:
@@ -142,7 +171,7 @@ class QuestionShape:
         if not 1 <= self.design_effect <= MOST_EFFECT:
             fix = f"give 1 to {MOST_EFFECT}: of an estimate, its weighting"
             raise QueryError("weights", self.design_effect, fix)
-        if self.design_effect > 1 and self.values is None:
+        if self.design_effect > 1 and self.values is None and self.several is None:
             fix = "shares of values are reweighted: give 1"
             raise QueryError("weights", self.design_effect, fix)
         for key, share in (("level", self.level), ("delta", self.delta)):
@@ -167,6 +196,8 @@ class QuestionShape:
             return Quantity.of_features(self.features)
         if self.questions is not None:
             return Quantity.of_tables(self.questions)
+        if self.several is not None:
+            return quantity_of_several(self.several, self.most)
         return Quantity.of_values(self.values or YES_OR_NO)
 
     @property

@@ -18,7 +18,8 @@ def command(*, params: Parameters, as_json: bool) -> None:
     """Compute devices, epsilon or error from the other two.
 
     For a yes-or-no question, or for --values, a --range, --candidates for open strings (with
-    --share in place of --error), --features or --questions. Ends with a definition to paste.
+    --share in place of --error), --features, --questions, or --several values that are ticked.
+    Ends with a definition to paste.
     """
     query = PlanQuery.parse(params)
     with spinner("planning"):

@@ -58,6 +58,13 @@ def public_sizes(snapshot: Snapshot) -> dict[str, Mapping[Cell, int]]:
     }
 
 
+def _shared_with(collection: Collection) -> str:
+    """Return what a collection divides its people with."""
+    if collection.group is not None:
+        return f", one of {len(collection.group.questions)} of {collection.group.name}"
+    return f", paired with {collection.twin}" if collection.twin else ""
+
+
 def overview_row(
     snapshot: Snapshot, series: Sequence[Series], sizes: Mapping[str, Mapping[Cell, int]]
 ) -> Content:
@@ -67,11 +74,10 @@ def overview_row(
     n = None if counts is None else sum(counts.values())
     tone, headline, adequacy = _finding(snapshot, newest, n)
     today = snapshot.today
-    pair = f", paired with {collection.twin}" if collection.twin else ""
     older = sum(bool(sizes.get(one_series.fingerprint)) for one_series in series[1:])
     return {
         "collection": collection,
-        "model": f"{collection.model}{pair}",
+        "model": f"{collection.model}{_shared_with(collection)}",
         "status": collection_status(newest, today),
         "n": "" if n is None else f"{n:,}",
         "counted": WITHHELD if n is None else counted(collection),

@@ -27,13 +27,14 @@ from .pages import Content, Context, page, render
 
 POINTS = 100  # in a share of 1
 VALUES, NUMBER, STRINGS, FEATURES = "values", "number", "strings", "features"
-TABLES = "tables"
+TABLES, SEVERAL = "tables", "several"
 KINDS = (
     (VALUES, "one of several values"),
     (NUMBER, "a number"),
     (STRINGS, "any string"),
     (FEATURES, "several numbers"),
     (TABLES, "several questions, in tables of two"),
+    (SEVERAL, "all that apply, of several values"),
 )
 
 #: the form's names of the query's fields
@@ -57,6 +58,8 @@ class PlanForm:
     candidates: str = "1,000,000"
     features: str = "3"
     questions: str = "2 3 3"
+    several: str = "12"
+    most: str = "3"
     devices: str = ""
     epsilon: str = ""
     margin: str = ""
@@ -76,7 +79,12 @@ class PlanForm:
     def query(self) -> PlanQuery:
         """Return the query, or refuse."""
         margin = self.margin
-        if margin and self.kind in {VALUES, STRINGS, TABLES}:  # those of shares are typed in points
+        if margin and self.kind in {
+            VALUES,
+            STRINGS,
+            TABLES,
+            SEVERAL,
+        }:  # those of shares are typed in points
             margin = decimal(Fraction(parse_number("margin", margin)) / POINTS)
         words = {
             "devices": self.devices.replace(",", ""),
@@ -93,8 +101,11 @@ class PlanForm:
         elif self.kind == TABLES:
             words["questions"] = ",".join(self.questions.replace(",", " ").split())
         else:
-            name = {STRINGS: "candidates", FEATURES: "features"}.get(self.kind, VALUES)
+            named = {STRINGS: "candidates", FEATURES: "features", SEVERAL: "several"}
+            name = named.get(self.kind, VALUES)
             words[name] = getattr(self, name).replace(",", "")
+        if self.kind == SEVERAL and self.most:
+            words["most"] = self.most
         return PlanQuery.parse({name: [word] for name, word in words.items()})
 
 

@@ -83,6 +83,42 @@ def test_rows_are_grouped_by_state_and_hold_no_secret_count(analyst: Visitor) ->
     assert "No matches" in analyst.get("/?find=nowhere").text
 
 
+GROUPED = """
+app = "acme-editor"
+
+[fast]
+question = "Is it fast?"
+boolean = true
+epsilon = 1
+unit = "month"
+from = 2026-12-01
+until = 2027-12-01
+
+[calm]
+question = "Is it calm?"
+boolean = true
+epsilon = 1
+unit = "month"
+from = 2026-12-01
+until = 2027-12-01
+
+[group.opinions]
+questions = ["fast", "calm"]
+"""
+
+
+def test_a_question_of_a_group_names_it_and_the_others(
+    public: Deployment,
+) -> None:
+    public.push(GROUPED)
+    analyst = logged_in(public)
+
+    assert "local, one of 2 of opinions" in rows(analyst)["calm"]
+    page = analyst.get("/collections/calm")
+    assert "group opinions, of which each person answers one, drawn: fast , calm" in page.text
+    assert "opinions" not in analyst.get("/collections/theme").text
+
+
 # -- status and trend ------------------------------------------------------------------------------
 
 

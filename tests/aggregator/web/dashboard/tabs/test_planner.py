@@ -44,6 +44,8 @@ def test_the_page_opens_with_a_common_plan_that_begins_today(analyst: Visitor) -
         ("kind=strings&epsilon=2&margin=0.5&candidates=1000", "among 1,000 candidates."),
         ("kind=features&devices=1000000&epsilon=1", "each moment is known to +/- 0.0118."),
         ("kind=tables&devices=100000&epsilon=1&questions=2 3 3", "each cell is known to +/- "),
+        ("kind=several&devices=20000&epsilon=1", "few tick is known to +/- 3.5 points"),
+        ("kind=several&most=&devices=20000&epsilon=1", "few tick is known to +/- 4.6 points"),
         ("kind=features&epsilon=1&margin=0.02&features=10", "With 2,"),
     ],
 )
