@@ -44,6 +44,7 @@ for package in (veilcount_analysis, veilcount_reader):
 print({"opendp", "scipy"} & sys.modules.keys())
 from veilcount_analysis import estimate, tally
 from veilcount_shared import load_collections
+from veilcount_shared.installing import install
 question = load_collections(sys.argv[1])["autosave"]
 counters = tally(question, [0, 1, 1])
 print(counters.tolist())
@@ -101,7 +102,7 @@ def test_the_client_needs_requests_alone_and_is_small(
     assert "No module named 'numpy'" in imported.stderr
     assert "autosave: epsilon" in checked.stdout
     assert refused.returncode == 2
-    assert "serve needs the aggregator: pip install 'veilcount[aggregator]'" in refused.stderr
+    assert f"serve needs the aggregator: {install('aggregator')}" in refused.stderr
 
 
 def test_sql_and_lua_are_read_from_an_archive_too(
@@ -146,7 +147,7 @@ def test_the_analysis_tallies_with_numpy_alone_and_names_the_extra_of_figures(
     run = reader.run("python", "-c", ESTIMATE, str(definitions))
 
     assert run.stdout.splitlines() == ["set()", "[1, 2]"]
-    assert "pip install 'veilcount-analysis[estimate]'" in run.stderr
+    assert install("estimate") in run.stderr
 
 
 def test_with_its_extra_the_analysis_estimates(
@@ -231,7 +232,7 @@ def test_no_release_without_the_extra(server: Server, admin_key: str, *, dry_run
     after = server.ask("GET", path, headers=headers)
 
     assert refused.status_code == 501, refused.text
-    assert "pip install 'veilcount[central]'" in refused.json()["detail"]
+    assert install("central") in refused.json()["detail"]
     assert {each["spent"] for each in after.json()["series"][0]["periods"]} == {"0"}
 
 
@@ -241,12 +242,12 @@ def test_a_table_that_needs_the_extra_names_it(server: Server, admin_key: str, k
     refused = server.ask("GET", "/v1/collections/autosave/estimate", headers=headers)
 
     assert refused.status_code == 406
-    assert "pip install 'veilcount[arrow]'" in refused.json()["detail"]
+    assert install("arrow") in refused.json()["detail"]
 
 
 def test_the_demo_names_the_extra_at_once(install: Install) -> None:
     run = install.veilcount("demo", "--once")
 
     assert run.returncode == 2
-    assert "pip install 'veilcount[central]'" in run.stderr
+    assert install("central") in run.stderr
     assert len(run.stderr.splitlines()) == 1
