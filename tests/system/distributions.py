@@ -22,10 +22,16 @@ VERSION = "0.1.0"
 OFFLINE = ("--offline", "--python", sys.executable)
 
 
-def build_wheels(folder: Path, version: str = VERSION) -> list[Path]:
-    """Build a version of this very code: each sdist, and its wheel from that alone."""
+def build_wheels(folder: Path, version: str = VERSION, *, secrets: str = "") -> list[Path]:
+    """Build a version of this very code: each sdist, and its wheel from that alone.
+
+    In a checkout where somebody made `secrets`, a file.
+    """
     source, built = folder / "source", folder / "built"
     _copy_sources(source)
+    if secrets:
+        (source / secrets).parent.mkdir()
+        (source / secrets).touch()
     for name in FOLDERS:
         project = source / name / "pyproject.toml"
         project.write_text(project.read_text("utf-8").replace(f'{VERSION}"', f'{version}"'))
@@ -41,7 +47,10 @@ def _copy_sources(target: Path) -> None:
         (target / to).mkdir(parents=True, exist_ok=True)
         for name in names:
             path, to_path = ROOT / name, target / to
-            copytree(path, to_path, dirs_exist_ok=True) if path.is_dir() else copy(path, to_path)
+            if path.is_dir():
+                copytree(path, to_path, symlinks=True, dirs_exist_ok=True)
+            else:
+                copy(path, to_path)
 
 
 @dataclass(frozen=True)
