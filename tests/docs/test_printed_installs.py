@@ -92,7 +92,7 @@ def test_one_constant_switches_from_the_checkout_to_an_index(
 
 def test_a_wrong_extra_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """`relay` is declared by the client's distribution, and by no other."""
-    monkeypatch.setitem(DECLARED, "relay", ("veilcount-analysis", "relay"))  # type: ignore[arg-type]
+    monkeypatch.setitem(DECLARED, "relay", ("veilcount-analysis", "relay"))
 
     assert list(undeclared("relay", published=True)) == ["veilcount-analysis[relay]"]
     assert list(undeclared("relay", published=False)) == ["./aggregator/analysis[relay]"]

@@ -133,6 +133,7 @@ def test_the_first_five_minutes(minutes: FirstMinutes) -> None:
     assert DRAWN.sub("~", line) == DRAWN.sub("~", SHOWN)
     shown = minutes.page("/collections/theme", "10,001")
     assert re.search(re.sub(r"\d+", r"\\d+", FINDING), shown), FINDING
+    assert "what it counts are tests and simulated devices" in shown
 
     minutes.edit("epsilon  = 1", "epsilon  = 2")
     fingerprint = load_collections(minutes.folder / "collections.toml")["theme"].fingerprint[:12]
