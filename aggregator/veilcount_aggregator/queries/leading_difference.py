@@ -96,8 +96,8 @@ class CommonQuery:
     def between_segments(self) -> Headline | None:
         """Return how the two values of a segment differ, where none of them is selected."""
         for a, b in self.segments:
-            if found := self._compared(a, b):
-                view = ComparisonView.from_result(found)
+            if comparison := self._compared(a, b):
+                view = ComparisonView.from_result(comparison)
                 return self._leaders(a, b) or Headline(view.headline, view.details)
         return None
 
@@ -130,12 +130,12 @@ class CommonQuery:
         if len(self.ranges) < TWO:
             return None
         first, last = self.ranges[0], self.ranges[-1]
-        found = self._compared(_side_of(last), _side_of(first))
-        if found is None:
+        comparison = self._compared(_side_of(last), _side_of(first))
+        if comparison is None:
             return None
-        row = min(found.rows, key=lambda row: (row.holm, -abs(row.difference)))
+        row = min(comparison.rows, key=lambda row: (row.holm, -abs(row.difference)))
         text = _changed(row, in_days(last.first, last.last), in_days(first.first, first.last))
-        return Headline(text, f"The surest change, {AT_ONCE}." if found.family > 1 else "")
+        return Headline(text, f"The surest change, {AT_ONCE}." if comparison.family > 1 else "")
 
     def _finished(self) -> list[TimeRange]:
         """Return the finished time ranges that are sides, the oldest first."""
@@ -148,7 +148,7 @@ class CommonQuery:
             if cell.period in reports:
                 reports[cell.period] += number
         ranges = time_ranges(self.series, over, by, today)
-        sizes = [sum(reports[period] for period in each.periods) for each in ranges]
+        sizes = [sum(reports[period] for period in one_range.periods) for one_range in ranges]
         return [
             one_range
             for one_range, size in zip(ranges, sizes, strict=True)
@@ -179,11 +179,11 @@ class CommonQuery:
             looks=query.looks,
         )
         try:
-            found = compare(self.snapshot, collection.name, selected)
+            comparison = compare(self.snapshot, collection.name, selected)
         except QueryError:  # such as of batches with covers, at every look
             return None
         alpha = (1 - query.level) / self.comparisons
-        return found if any(row.holm <= alpha for row in found.rows) else None
+        return comparison if any(row.holm <= alpha for row in comparison.rows) else None
 
 
 def _side_of(days: TimeRange) -> Side:
