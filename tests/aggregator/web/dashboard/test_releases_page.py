@@ -269,8 +269,16 @@ def test_running_totals_are_drawn_day_by_day(analyst: Visitor) -> None:
 @pytest.mark.parametrize(
     ("name", "request_sent", "text"),
     [
-        ("visits", {"query": "sum", "epsilon": "0.3"}, r"sum of the answers: \d+, \d+ to \d+, 1 Dec 2026"),
-        ("visits", {"query": "running_total", "epsilon": "0.3"}, r"2026-12-02 \d+, [\d.]+ to [\d.]+, 1 to 2 Dec"),
+        (
+            "visits",
+            {"query": "sum", "epsilon": "0.3"},
+            r"sum of the answers: \d+, \d+ to \d+, 1 Dec 2026",
+        ),
+        (
+            "visits",
+            {"query": "running_total", "epsilon": "0.3"},
+            r"2026-12-02 \d+, [\d.]+ to [\d.]+, 1 to 2 Dec",
+        ),
         ("colours", {"query": "histogram", "epsilon": "0.8"}, r"dark blue \d+, \d+ to \d+,"),
         ("colours", {"query": "most_frequent", "epsilon": "0.8"}, r"frequent: dark blue \d+,"),
         ("words", {"query": "strings", "rho": "0.01"}, r"1 are released, 1 Dec 2026"),
