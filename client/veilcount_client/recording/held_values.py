@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
+from itertools import islice
 from typing import Any
 
 from veilcount_shared.collection import Takes
 from veilcount_shared.domain import MAX_LABEL, is_number, normalized
 
 MOST_BITS = 1000  # of a number that is kept, on either side of the point
+MOST_PARTS = 1000  # of a value that is kept: no domain reads more of them
 
 
 class _Unknown:
-    """Stands for a value that no domain has."""
+    """Stands for a value that no domain has; two of them are not equal."""
 
-
-UNKNOWN = _Unknown()
 
 _MERGE: dict[Takes, Callable[[Any, Any], object]] = {
     Takes.ANY: lambda held, new: held if held == 1 else new,
@@ -50,7 +50,7 @@ def canonical(value: object) -> object:
     try:
         return _value(_plain(value))
     except Exception:  # noqa: BLE001 - a value's own code may raise anything: it is unknown
-        return UNKNOWN
+        return _Unknown()
 
 
 def encode(value: object) -> str:
@@ -67,6 +67,31 @@ def decode(text: str) -> object:
 
 
 def _plain(value: object) -> object:
+    """Return a value as JSON has it. Parts have none of their own: no domain looks into them."""
+    if isinstance(value, list | tuple):
+        return [_part(part) for part in islice(value, MOST_PARTS)]
+    if isinstance(value, set | frozenset):
+        return {"set": [_part(part) for part in islice(value, MOST_PARTS)]}
+    if isinstance(value, Mapping):
+        return {"named": dict(_named(value))}
+    return _single(value)
+
+
+def _named(value: Mapping[Any, object]) -> Iterator[tuple[str, object]]:
+    for name in islice(value, MOST_PARTS):
+        if isinstance(name, str):
+            yield name, _part(value[name])
+
+
+def _part(value: object) -> object:
+    """Return a part: an unknown one leaves the others as they are."""
+    try:
+        return _single(value)
+    except Exception:  # noqa: BLE001 - a value's own code may raise anything: it is unknown
+        return None
+
+
+def _single(value: object) -> object:
     if isinstance(value, bool):
         return value
     if isinstance(value, int | Fraction):
@@ -78,8 +103,6 @@ def _plain(value: object) -> object:
         return {"ratio": [str(ratio.numerator), str(ratio.denominator)]}
     if isinstance(value, str):
         return _text(value)
-    if isinstance(value, list | tuple):
-        return [_plain(part) for part in value[:100]]
     return _other(value)
 
 
@@ -88,7 +111,7 @@ def _other(value: Any) -> object:
     if not is_number(value):
         return {False: False, True: True}[value]
     number = float(value)  # a complex one raises
-    return {"number": repr(number)} if not math.isfinite(number) else _plain(Fraction(number))
+    return {"number": repr(number)} if not math.isfinite(number) else _single(Fraction(number))
 
 
 def _text(value: str) -> str | None:
@@ -109,8 +132,12 @@ def _value(plain: Any) -> object:
     if isinstance(plain, dict):
         if "number" in plain:
             return float(plain["number"])
+        if "set" in plain:
+            return frozenset(map(_value, plain["set"]))
+        if "named" in plain:
+            return {name: _value(part) for name, part in plain["named"].items()}
         ratio = Fraction(*map(int, plain["ratio"]))
         return int(ratio) if ratio.denominator == 1 else ratio
     if isinstance(plain, list):
         return [_value(part) for part in plain]
-    return UNKNOWN if plain is None else plain
+    return _Unknown() if plain is None else plain
