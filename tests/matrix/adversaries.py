@@ -16,11 +16,11 @@ from random import Random
 import numpy as np
 
 from ..client.device_fixtures import DAY, HOUR, MINUTE
-from .cells import PERIODS
+from .cells import PERIODS, Question
 from .guesses import Figure, Guess, best, blind_choice, blind_pairing
 from .parties import Attempt, Logs, Row, TokenRequest
 from .simulation import NAMES
-from .ways import AFTER, WAYS, assign, circular, seen
+from .ways import AFTER, WAYS, assign, by_member, circular, seen
 
 FEWEST = 10  # persons in a pairing: all of fewer may be right by chance
 SOON = 4 * HOUR
@@ -39,13 +39,16 @@ def pair_guesses(
     logs: Logs, target: str, where: str, ones: Sequence[Row], others: Sequence[Row]
 ) -> Iterator[Guess]:
     """Yield what each way of pairing has right."""
-    strata = _strata(logs, ones, others)
+    strata = _strata(logs, target, ones, others)
     if len(strata) < FEWEST:
         return
     sides = seen(logs, ones), seen(logs, others)
     distribution = blind_pairing(strata)
     for way in WAYS:
-        pairs = assign(way(*sides))
+        costs = way(*sides)
+        if target == PERIOD_ROWS:
+            costs = by_member(costs, *(side.members for side in sides))
+        pairs = assign(costs)
         right = _persons(logs, ((ones[i], others[j]) for i, j in pairs))
         yield Guess(target, where, way.__name__, right, len(strata), distribution)
 
@@ -56,10 +59,18 @@ def _persons(logs: Logs, pairs: Iterable[tuple[Row, Row]]) -> int:
     return len({person for person, another in persons if person == another})
 
 
-def _strata(logs: Logs, ones: Sequence[Row], others: Sequence[Row]) -> list[tuple[int, int]]:
-    """Return the public hours of each person who has a row on both sides."""
+def _strata(
+    logs: Logs, target: str, ones: Sequence[Row], others: Sequence[Row]
+) -> list[tuple[object, ...]]:
+    """Return what is public of each person who has a row on both sides.
+
+    The hours; and of a group in two periods the question, which is drawn once for all of them.
+    """
     hours = [{logs.person(row): logs.hour(row) for row in rows} for rows in (ones, others)]
-    return [(hours[0][person], hours[1][person]) for person in hours[0].keys() & hours[1].keys()]
+    of_period = target == PERIOD_ROWS
+    members = {logs.person(row): logs.member(row) if of_period else 0 for row in ones}
+    persons = hours[0].keys() & hours[1].keys()
+    return [(hours[0][person], hours[1][person], members[person]) for person in persons]
 
 
 # -- the server ------------------------------------------------------------------------------------
@@ -147,24 +158,24 @@ def shuffler_guesses(logs: Logs) -> Iterator[Guess]:
 def issuer_guesses(logs: Logs) -> Iterator[Guess]:
     """Yield what the issuer's log adds: the account whose tokens fit a report's time."""
     yield from server_guesses(logs)
-    series = {request.fingerprint for request in logs.requests}
-    for fingerprint in sorted(series):
+    series = {logs.question(request) for request in logs.requests}
+    for question in sorted(series):
         for period in range(PERIODS):
-            accounts = _accounts(logs, fingerprint, period)
+            accounts = _accounts(logs, question, period)
             rows = [
                 row
                 for row, attempts in sorted(logs.attempts.items())
-                if row[0] == fingerprint and attempts[0].period == period
+                if row[:2] == question and attempts[0].period == period
             ]
             name = rows[0][1] if rows else ""
             yield from _account_guesses(logs, f"period {period}, {name}", rows, accounts)
 
 
-def _accounts(logs: Logs, fingerprint: str, period: int) -> dict[int, list[TokenRequest]]:
+def _accounts(logs: Logs, question: Question, period: int) -> dict[int, list[TokenRequest]]:
     """Return the accounts that were given a token of a period, each with all of its requests."""
     requests: dict[int, list[TokenRequest]] = {}
     for request in logs.requests:
-        if request.fingerprint == fingerprint and period in request.periods:
+        if logs.question(request) == question and period in request.periods:
             requests.setdefault(request.account, []).append(request)
     return {
         account: own_requests
@@ -197,9 +208,11 @@ def _account_guesses(
         "in the order of the tokens": np.abs(np.subtract.outer(*ranks)).astype(float),
         "at the hour of the tokens": circular(reports, signed, DAY),
     }
-    distribution = blind_pairing([0] * len(persons))
+    members = {account: logs.requested_member(accounts[account][0]) for account in order}
+    distribution = blind_pairing(members[person] for person in persons)
+    sides = [logs.member(row) for row in rows], list(members.values())
     for way, costs in ways.items():
-        pairs = assign(costs)
+        pairs = assign(by_member(costs, *sides))
         right = len({order[j] for i, j in pairs if logs.person(rows[i]) == order[j]})
         yield Guess(ACCOUNTS, where, way, right, len(persons), distribution)
 
@@ -226,7 +239,7 @@ def address_guesses(logs: Logs) -> Iterator[Guess]:
         return log[place - 1][1]
 
     for target, where, ones, others in pairings(logs):
-        strata = _strata(logs, ones, others)
+        strata = _strata(logs, target, ones, others)
         if len(strata) < FEWEST:
             continue
         rows = {address(row): row for row in others}

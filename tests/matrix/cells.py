@@ -2,11 +2,13 @@
 
 A member of an axis is one line here. `rows` covers every pair of members that occurs in a valid
 combination, and every triple of the axes that the promises are about, on each of the ways that
-they tell apart; what validation refuses is refused here with its reason.
+they tell apart; what validation refuses is refused here with its reason. A measure may be a group,
+which is one question: of its members a device answers one.
 """
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
@@ -15,10 +17,10 @@ from itertools import combinations, product
 from random import Random
 from typing import Any
 
-from veilcount_shared import Collection
+from veilcount_shared import Collection, parse_collections
 from veilcount_shared.errors import DefinitionError
 
-from ..client.device_fixtures import file
+from ..client.device_fixtures import definitions_text, file
 
 SEED = 6
 CANDIDATES = 300  # combinations that are compared for each row
@@ -29,6 +31,7 @@ ALWAYS, OWN_HOURS, TWO_HOURS = "always", "own hours", "two hours a day"
 Keys = Mapping[str, Any]
 NUMBER: Keys = {"range": [0, 9], "measure": "mean"}
 CHOICE: Keys = {"values": ["x", "y", "z"]}
+SEVERAL: Keys = {**CHOICE, "choose": "several"}
 
 LINKAGES: Mapping[str, Keys] = {
     "collection": {"linkage": "collection"},
@@ -41,7 +44,7 @@ PRESENCES: Mapping[str, Keys] = {
     "hidden": {"presence": "hidden"},
 }
 MEASURES: Mapping[str, Keys] = {
-    "first": CHOICE,
+    "first": {**CHOICE, "takes": "first"},
     "last": {**CHOICE, "takes": "last"},
     "any": {"boolean": True, "takes": "any"},
     "max": {**NUMBER, "takes": "max"},
@@ -52,11 +55,19 @@ MEASURES: Mapping[str, Keys] = {
     "ranges": {"range": [0, 9], "measure": "ranges"},
     "moments": {"features": {"age": [0, 99], "hours": [0, 60]}, "measure": "moments"},
     "open strings": {"values": "open"},
+    "several": {**SEVERAL, "most": 2},
+    "any number": SEVERAL,
+    "tables": {"questions": {"a": ["x", "y"], "b": ["x", "y"]}, "tables": True},
+    "group": {},
     "cross": {"boolean": True, "cross": {"plan": ["free", "paid"]}},
 }
+#: the keys of the members, where a question is a group
+GROUPS: Mapping[str, Sequence[Keys]] = {"group": (CHOICE, {"values": ["x", "y"]})}
 #: two values of each measure, and one of no kind
 VALUES: Mapping[str, tuple[object, object, object]] = {
-    **dict.fromkeys(("first", "last"), ("x", "y", object())),
+    **dict.fromkeys(("first", "last", *GROUPS), ("x", "y", object())),
+    **dict.fromkeys(("several", "any number"), (["x"], ["y", "z"], object())),
+    "tables": ({"a": "x", "b": "x"}, {"a": "y", "b": "y"}, "?"),
     **dict.fromkeys(("any", "returning", "trend"), (True, False, "?")),
     **dict.fromkeys(("max", "sum", "distribution", "ranges"), (2, 7, "?")),
     "moments": ({"age": 20, "hours": 5}, {"age": 80, "hours": 50}, "?"),
@@ -138,6 +149,7 @@ AXES: Mapping[str, Sequence[str]] = {
 }
 Member = tuple[str, str]  # an axis and one of its members
 Subset = tuple[Member, ...]
+Question = tuple[str, str]  # what no other one has, and its name
 assert list(AXES) == [axis.name for axis in fields(Combination)]
 
 
@@ -151,6 +163,7 @@ FIRST_ROWS = (
     Combination("none", "public", "first", "unstated", "relay", "day", ALWAYS),
     Combination("none", "hidden", "first", "unstated", "shuffler with covers", "day", ALWAYS),
     Combination("token", "hidden", "last", "device", "shuffler", "day", ALWAYS),
+    Combination("period", "hidden", "group", "unstated", "direct", "day", ALWAYS),
 )
 
 
@@ -168,15 +181,43 @@ def definition_keys(combination: Combination) -> dict[str, Any]:
     keys: dict[str, Any] = {}
     for table, member in zip(by_axis, members, strict=True):
         keys |= table[member]
+    if "held" in keys:  # of the first value nothing waits
+        keys.setdefault("takes", "last")
     if combination.linkage == "token" and combination.unit != "user":
         keys["answers"] = PERIODS - 1
     return keys
 
 
 def definitions(combination: Combination, *names: str, **more: Any) -> dict[str, Collection]:
-    """Return questions of a combination, parsed as a file of them would be."""
+    """Return questions of a combination, parsed as a file of them would be; of a group all members.
+
+    These are called after the group and their place in it.
+    """
     keys = definition_keys(combination) | more
-    return file(**dict.fromkeys(names, keys))
+    members = GROUPS.get(combination.measure)
+    if members is None:
+        return file(**dict.fromkeys(names, keys))
+    groups = {
+        name: {f"{name}-{place}": {**keys, **own} for place, own in enumerate(members)}
+        for name in names
+    }
+    text = definitions_text(
+        **{name: own for group in groups.values() for name, own in group.items()}
+    )
+    for name, group in groups.items():
+        text += f"[group.{name}]\nquestions = {json.dumps([*group])}\n"
+    return parse_collections(text, lambda _: [])
+
+
+def question_of(collection: Collection) -> Question:
+    """Return what one person answers: a group as a whole, else the collection itself."""
+    group = collection.group
+    return (group.digest, group.name) if group else (collection.fingerprint, collection.name)
+
+
+def member_of(collection: Collection) -> int:
+    """Return which question of its group a collection is."""
+    return collection.group.number(collection.name) if collection.group else 0
 
 
 def refusal(combination: Combination) -> str:
@@ -250,6 +291,9 @@ def rows(seed: int = SEED) -> tuple[Combination, ...]:
         best = max(sample, key=lambda combination: len(combination.subsets & uncovered_subsets))
         covering.append(best)
         uncovered_subsets -= best.subsets
+    for row in covering[len(FIRST_ROWS) :]:  # later ones may have covered all that it was for
+        others = [other for other in covering if other != row]
+        covering = covering if uncovered(others) else others
     return tuple(covering)
 
 

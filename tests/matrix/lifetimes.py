@@ -35,7 +35,7 @@ from .simulation import (
 ANSWERS = 2  # in a life
 MOST_MESSAGES = 6  # of a mechanism: a life of larger ones has too many outcomes
 JITTER_WORD = 1 << 62
-Transcript = tuple[tuple[int, bytes], ...]  # period and message
+Transcript = tuple[tuple[str, int, bytes], ...]  # question, period and message
 Visit = tuple[float, int | None]  # steps after the beginning; which value, or none
 Stream = Sequence[Visit]
 
@@ -52,13 +52,19 @@ EARLY, LATE = 0.0001, 0.99  # of a step: all but always before, and mostly after
 RETURNS: tuple[Stream, Stream] = ([(LATE, 0), (1 + EARLY, 0)], [(1 + EARLY, 0)])
 
 
-def short_definition(combination: Combination) -> Collection:
-    """Return a question that is answered twice, or once in a life."""
+def short_definitions(combination: Combination) -> dict[str, Collection]:
+    """Return a question that is answered twice, or once in a life; of a group all members."""
     is_token = combination.linkage == "token"
     more = {"until": ENDS[combination.unit][is_token]}
     if is_token:
         more["answers"] = ANSWERS  # type: ignore[assignment] # a number among dates
-    return definitions(combination, "it", **more)["it"]
+    return definitions(combination, "it", **more)
+
+
+def epsilon_of_life(combination: Combination) -> Fraction:
+    """Return what a user is promised, whichever question of a group was drawn."""
+    (epsilon,) = {each.epsilon_user for each in short_definitions(combination).values()}
+    return epsilon
 
 
 def is_enumerable(combination: Combination) -> bool:
@@ -68,7 +74,8 @@ def is_enumerable(combination: Combination) -> bool:
     """
     if combination.measure == "returning" and combination.presence == "public":
         return False
-    return short_definition(combination).randomizer.messages <= MOST_MESSAGES
+    questions = short_definitions(combination).values()
+    return all(each.randomizer.messages <= MOST_MESSAGES for each in questions)
 
 
 def neighbours(combination: Combination) -> list[tuple[Stream, Stream]]:
@@ -84,8 +91,8 @@ def distribution(
     combination: Combination, stream: Stream, plant: Plant = nullcontext
 ) -> dict[Transcript, Fraction]:
     """Return the probability of every transcript of a life."""
-    collection = short_definition(combination)
-    with plant(), simulated_time(calendar_of(collection)):
+    calendar = calendar_of(short_definitions(combination))
+    with plant(), simulated_time(calendar):
         return enumerate_distribution(lambda source: _transcript(combination, stream, source))
 
 
@@ -97,17 +104,17 @@ def max_ratio(one: Mapping[Transcript, Fraction], other: Mapping[Transcript, Fra
 
 
 def _transcript(combination: Combination, stream: Stream, source: RandomSource) -> Transcript:
-    collection = short_definition(combination)
-    calendar = calendar_of(collection)
+    collections = short_definitions(combination)
+    calendar = calendar_of(collections)
     clock = clock_at(calendar.at(0) - HOUR)
-    sent: list[tuple[int, bytes]] = []
+    sent: list[tuple[str, int, bytes]] = []
 
     def answer(body: bytes, _reports: int) -> Outcome:
         reports = decode_binary(body).reports
-        sent.extend((report.period, report.message) for report in reports)
+        sent.extend((report.fingerprint, report.period, report.message) for report in reports)
         return Delivered((Verdict.COUNTED,) * len(reports))
 
-    network = NETWORKS[combination.route](Endpoints(clock, [collection], answer))
+    network = NETWORKS[combination.route](Endpoints(clock, collections.values(), answer))
     options: dict[str, Any] = {
         **network.options,
         "issuer": Issuer(Logs(combination, calendar), 0, clock.now, denies=False),
@@ -116,7 +123,7 @@ def _transcript(combination: Combination, stream: Stream, source: RandomSource) 
     with (
         drawing_from(source),
         device_in_memory(
-            "a person", {"it": collection}, clock, minute=MINUTE, **options, **SETTINGS
+            "a person", collections, clock, minute=MINUTE, **options, **SETTINGS
         ) as device,
     ):
         _live(device, stream, calendar, VALUES[combination.measure])
@@ -131,7 +138,8 @@ def _live(device: Device, stream: Stream, calendar: Calendar, values: Sequence[o
         if place is None:
             device.restart()
         else:
-            device.client.record("it", values[place])
+            for name in device.collections:
+                device.client.record(name, values[place])
         device.work()
     device.run_until(calendar.last_sent + 2 * HOUR)
     device.stop()

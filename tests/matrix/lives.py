@@ -32,18 +32,17 @@ from ..client.device_fixtures import (
     set_clock,
 )
 from ..shuffler.seeded import seeded_sealing
-from .cells import OWN_HOURS, PERIODS, TWO_HOURS, VALUES, Combination
+from .cells import OWN_HOURS, PERIODS, TWO_HOURS, VALUES, Combination, question_of
 from .networks import NETWORKS, Endpoints, Network
 from .parties import Issuer, Logs, Server
 from .simulation import (
-    QUESTION,
     SETTINGS,
     Calendar,
     Plant,
     back_up,
+    by_fingerprint,
     calendar_of,
     install,
-    names_by_fingerprint,
     releases,
     restore,
     simulated_time,
@@ -125,10 +124,11 @@ class Life:
         self.device.work()
 
     def _record(self) -> None:
-        for name in self.device.collections:
+        for name, collection in self.device.collections.items():
             value = VALUES[self.combination.measure][self.person % 2]
             self.device.client.record(name, value)
-            instants = self.logs.recorded.setdefault((self.person, name), [])
+            _, question = question_of(collection)
+            instants = self.logs.recorded.setdefault((self.person, question), [])
             instants.append(self.device.clock.now())
 
 
@@ -175,9 +175,9 @@ def population(
     Or in its shuffler.
     """
     first, second = releases(combination)
-    calendar = calendar_of(first[QUESTION])
-    logs = Logs(combination, calendar)
-    server = Server(logs, names_by_fingerprint(first, second))
+    calendar = calendar_of(first)
+    logs = Logs(combination, calendar, by_fingerprint(first, second))
+    server = Server(logs)
     with simulated_time(calendar), plant():
         for person in range(persons):
             with (

@@ -17,12 +17,12 @@ from veilcount_shared.wire import decode_binary
 
 from ..client.device_fixtures import number
 from ..client.privacy.relayed_wire import UNKNOWN_KEY
-from .cells import PERIODS, Combination
+from .cells import PERIODS, Combination, Question, member_of, question_of
 from .shuffler import hand_over, name_of
 from .simulation import CHANGED, Calendar
 
 TURNED_AWAY, CLOSED, DENIED = 0.6, 0.2, 0.3  # shares of marked attempts, and of token requests
-Row = tuple[str, str, bytes]  # fingerprint, name, pseudonym: all that tells one row from another
+Row = tuple[str, str, bytes]  # a question, pseudonym: all that tells one row from another
 
 
 # -- what the parties log --------------------------------------------------------------------------
@@ -37,6 +37,7 @@ class Attempt(NamedTuple):
     length: int
     marks: bytes
     person: int
+    member: int = 0  # of a group, which of its questions it answers
 
 
 class TokenRequest(NamedTuple):
@@ -55,6 +56,7 @@ class Logs:
 
     combination: Combination
     calendar: Calendar
+    collections: Mapping[str, Collection] = field(default_factory=dict)  # by fingerprint
     attempts: dict[Row, list[Attempt]] = field(default_factory=dict)
     envelopes: dict[Row, list[Attempt]] = field(default_factory=dict)  # as the shuffler has them
     strays: list[bytes] = field(default_factory=list)  # bodies that are no reports
@@ -74,6 +76,18 @@ class Logs:
     def person(self, row: Row) -> int:
         return self.attempts[row][0].person
 
+    def member(self, row: Row) -> int:
+        """Return which question of a group a row answers: that of its person, in all periods."""
+        return self.attempts[row][0].member
+
+    def question(self, request: TokenRequest) -> Question:
+        """Return the question whose tokens were requested."""
+        return question_of(self.collections[request.fingerprint])
+
+    def requested_member(self, request: TokenRequest) -> int:
+        """Return which question of a group an account requests tokens of."""
+        return member_of(self.collections[request.fingerprint])
+
     def leave_by_shuffler(self, *files: Mapping[str, Collection]) -> None:
         """Give the shuffler what was logged so far, and the server the batches instead.
 
@@ -87,12 +101,11 @@ class Logs:
             for attempt in attempts
         ]
         for row in hand_over(files, arrivals):
-            name, series = name_of(row.sealed), row.collection
+            name = name_of(row.sealed)
             if name in owners:
-                self.attempts[series.fingerprint, series.name, name] = [
-                    Attempt(
-                        row.instant, row.instant, row.period, len(row.sealed), b"", owners[name]
-                    )
+                whose = owners[name], member_of(row.collection)
+                self.attempts[*question_of(row.collection), name] = [
+                    Attempt(row.instant, row.instant, row.period, len(row.sealed), b"", *whose)
                 ]
 
     def hour(self, row: Row) -> int:
@@ -115,7 +128,6 @@ class Server:
     """
 
     logs: Logs
-    names: Mapping[str, str]  # of questions, by fingerprint
 
     def reply(
         self,
@@ -129,17 +141,18 @@ class Server:
         if not batch.reports:
             return Delivered(())
         report = batch.reports[0]
-        name = self.names[report.fingerprint]
-        row = report.fingerprint, name, report.pseudonym
+        collection = self.logs.collections[report.fingerprint]
+        row = (*question_of(collection), report.pseudonym)
         attempts = self.logs.attempts.setdefault(row, [])
         wait, outcome = self._choose(row, len(attempts))
-        attempts.append(Attempt(now(), now() + wait, report.period, len(body), marks(), person))
+        whose = person, member_of(collection)
+        attempts.append(Attempt(now(), now() + wait, report.period, len(body), marks(), *whose))
         if self.logs.combination.route == "relay":
             self.logs.relay.append(
                 (now() - number("delay", row, len(attempts)) % 1000 / 1000, person)
             )
         for report_in_body in batch.reports:
-            key = person, name, report_in_body.period
+            key = person, collection.name, report_in_body.period
             self.logs.answers.setdefault(key, set()).add(
                 (report_in_body.pseudonym, report_in_body.slot)
             )

@@ -11,8 +11,9 @@ import math
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
-from unittest.mock import patch
+from unittest.mock import PropertyMock, patch
 
 from veilcount_client.consent import ConsentDecisions
 from veilcount_client.delivery import issuance
@@ -26,6 +27,7 @@ from veilcount_client.recording.visits import Visits
 from veilcount_client.state import PersonState, QueuedReport
 from veilcount_client.state.sqlite import SqliteState
 from veilcount_shared import Collection, schedule
+from veilcount_shared.definition_record import Definition
 
 from ..client.device_fixtures import HOUR, MINUTE
 from ..client.privacy.test_joiner_by_shuffler import kept_order as arrival_order
@@ -156,6 +158,11 @@ def kept_order() -> Iterator[None]:
     """Wrong: a device's questions leave in one moment, and a batch keeps the order of arrival."""
     with leaving_together(), arrival_order():
         yield
+
+
+def doubled_epsilon() -> AbstractContextManager[object]:
+    """Wrong: a device randomizes each answer with epsilon 2, where the matrix states 1."""
+    return patch.object(Definition, "unit_epsilon", PropertyMock(return_value=Fraction(2)))
 
 
 def lost_visits() -> AbstractContextManager[object]:

@@ -88,3 +88,13 @@ def broken(logs: Logs) -> Iterator[tuple[Promise, Figure]]:
 def answered_twice(logs: Logs) -> list[tuple[int, str, int]]:
     """Return the person, question and period of each answer that was given more than once."""
     return [answer for answer, reports in logs.answers.items() if len(reports) > 1]
+
+
+def drawn_twice(logs: Logs) -> list[tuple[int, str]]:
+    """Return the person and group of each who answered more than one of its questions."""
+    members: dict[tuple[int, str], set[int]] = {}
+    for row, attempts in logs.attempts.items():
+        members.setdefault((logs.person(row), row[0]), set()).update(
+            attempt.member for attempt in attempts
+        )
+    return [answer for answer, answered in members.items() if len(answered) > 1]

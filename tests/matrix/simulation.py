@@ -60,7 +60,8 @@ class Calendar:
         return self.bounds[1] - self.bounds[0]
 
 
-def calendar_of(collection: Collection) -> Calendar:
+def calendar_of(collections: Mapping[str, Collection]) -> Calendar:
+    collection = next(iter(collections.values()))  # all have the same
     begin = schedule.period_start(collection, 0).timestamp()
     grace = DAY * collection.batch.grace if collection.batch else 0.0
     if collection.periods == 1:
@@ -111,21 +112,27 @@ def releases(combination: Combination) -> tuple[dict[str, Collection], dict[str,
     return first, second | changed
 
 
-def names_by_fingerprint(*files: Mapping[str, Collection]) -> dict[str, str]:
-    return {each.fingerprint: name for file in files for name, each in file.items()}
+def by_fingerprint(*files: Mapping[str, Collection]) -> dict[str, Collection]:
+    return {each.fingerprint: each for file in files for each in file.values()}
 
 
 @contextmanager
 def simulated_time(calendar: Calendar) -> Iterator[None]:
     """Have devices look for absences when one falls due, and seldom for losses: it is quicker."""
-    answer_times.drawn_instants.cache_clear()
+    forget_draws()
     with (
         patch.object(Recorder, "next_instant", _next_instant),
         patch.object(loss_reports, "HOUR", max(HOUR, calendar.step / LOOKS_FOR_LOSSES)),
         simulated_tokens(),
     ):
         yield
+    forget_draws()
+
+
+def forget_draws() -> None:
+    """Draw anew what is drawn once for a person: a planted bug may draw it otherwise."""
     answer_times.drawn_instants.cache_clear()
+    answer_times._draw_periods.cache_clear()
 
 
 _every_minute = Recorder.next_instant

@@ -18,19 +18,18 @@ from ..client.device_fixtures import HOUR, MINUTE, Device, clock_at, device_in_m
 from ..client.privacy.paired_runs import ConstantSource, constant_randomizers, coupled
 from ..client.privacy.relayed_wire import UNKNOWN_KEY
 from ..shuffler.seeded import seeded_sealing
-from .cells import PERIODS, VALUES, Combination
+from .cells import PERIODS, VALUES, Combination, question_of
 from .networks import NETWORKS, Endpoints
 from .parties import Issuer, Logs
 from .simulation import (
     CHANGED,
-    QUESTION,
     SETTINGS,
     Calendar,
     Plant,
     back_up,
+    by_fingerprint,
     calendar_of,
     install,
-    names_by_fingerprint,
     releases,
     restore,
     simulated_time,
@@ -92,25 +91,25 @@ def emissions(
 ) -> tuple[list[Emission], Logs]:
     """Return all that leaves a device in its life, and what the issuer logs of it."""
     first, second = releases(combination)
-    calendar = calendar_of(first[QUESTION])
+    calendar = calendar_of(first)
     clock = clock_at(calendar.at(-calendar.lead) - HOUR)
     logs = Logs(combination, calendar)
     emitted: list[Emission] = []
     tries: dict[str, int] = {}
-    names = names_by_fingerprint(first, second)
+    collections = by_fingerprint(first, second)
 
     def answer(body: bytes, _reports: int) -> Outcome:
         reports = decode_binary(body).reports
         emitted.append(Emission(clock.now(), body, network.marks()))
-        name = names[reports[0].fingerprint] if reports else ""
+        name = question_of(collections[reports[0].fingerprint])[1] if reports else ""
         tries[name] = tries.get(name, -1) + 1
         outcome = reply(name, tries[name])
         if outcome is UNKNOWN_KEY and combination.route != "relay":
             outcome = Later("429", 60.0)
         return outcome or Delivered((Verdict.COUNTED,) * len(reports))
 
-    collections = [*first.values(), *second.values()]
-    network = NETWORKS[combination.route](Endpoints(clock, collections, answer))
+    ends = Endpoints(clock, collections.values(), answer)
+    network = NETWORKS[combination.route](ends)
     options: dict[str, Any] = {
         **network.options,
         "issuer": Issuer(logs, 0, clock.now),
@@ -166,8 +165,10 @@ def bodies_of(
     names: Sequence[str], emitted: Sequence[Emission], combination: Combination
 ) -> list[Emission]:
     """Return the emissions that carry reports of these questions."""
-    first, second = releases(combination)
-    series = {file[name].fingerprint for file in (first, second) for name in names if name in file}
+    collections = by_fingerprint(*releases(combination))
+    series = {
+        each for each, collection in collections.items() if question_of(collection)[1] in names
+    }
     return [
         emission
         for emission in emitted

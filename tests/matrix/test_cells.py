@@ -14,7 +14,7 @@ from .cells import (
     valid_subsets,
 )
 
-MOST_ROWS = 66
+MOST_ROWS = 80
 
 
 def test_every_valid_pair_is_in_a_row() -> None:

@@ -17,6 +17,7 @@ from veilcount_shared.epsilon import exp_lower
 
 from ..client.privacy.relayed_wire import one_memory_of_keys
 from ..client.privacy.test_active_joiner import one_back_off
+from ..client.recording.test_groups import all_are_answered, drawn_per_period
 from ..client.state.test_moved_state import begins_anew
 from . import lifetimes, planted, promises
 from .cells import FIRST_ROWS, Combination, rows
@@ -65,6 +66,7 @@ def joined(
     ]
     problems += [f"no report: {body!r}" for body in logs.strays]
     problems += [f"answered twice: {answer}" for answer in promises.answered_twice(logs)]
+    problems += [f"two questions of a group: {one}" for one in promises.drawn_twice(logs)]
     return problems
 
 
@@ -94,7 +96,7 @@ def is_moved_by_replies(
 
 def problems_of_lives(combination: Combination, plant: Plant = nullcontext) -> list[str]:
     """Return where the exact distributions of whole lives break epsilon, or say too little."""
-    bound = exp_lower(lifetimes.short_definition(combination).epsilon_user)
+    bound = exp_lower(lifetimes.epsilon_of_life(combination))
     ratios = [
         lifetimes.max_ratio(
             *(lifetimes.distribution(combination, stream, plant) for stream in pair)
@@ -151,8 +153,15 @@ def test_a_whole_life_keeps_epsilon_and_reaches_it(combination: Combination) -> 
 # -- planted bugs ----------------------------------------------------------------------------------
 
 
-MONTHLY, TOKENS, VISITS, WEEKLY, DAILY, RELAYED, SHUFFLED, SHUFFLED_TOKENS = FIRST_ROWS
+MONTHLY, TOKENS, VISITS, WEEKLY, DAILY, RELAYED, SHUFFLED, SHUFFLED_TOKENS, GROUP = FIRST_ROWS
 FEW = 8  # persons: as many as a life differs by
+NEWEST = "several", "any number", "tables", "group"  # measures whose mechanisms or draws are new
+
+
+def a_row_of(measure: str) -> Combination:
+    """Return a row of a measure whose lives are short, as those with tokens are not."""
+    rows_of_measure = [row for row in enumerable if row.measure == measure]
+    return next(row for row in rows_of_measure if row.linkage != "token")
 
 
 @pytest.mark.parametrize(
@@ -167,6 +176,8 @@ FEW = 8  # persons: as many as a life differs by
         (SHUFFLED, planted.hurried, PERSONS),
         (SHUFFLED, begins_anew, PERSONS),
         (SHUFFLED, planted.closing_forget, PERSONS),
+        (GROUP, all_are_answered, PERSONS),
+        (GROUP, drawn_per_period, PERSONS),
     ],
 )
 def test_the_joiner_finds(combination: Combination, plant: Plant, persons: int) -> None:
@@ -210,6 +221,16 @@ def test_no_batch_shows_it(combination: Combination, plant: Plant) -> None:
     assert joined(combination, plant) == []
 
 
-def test_a_visit_that_is_not_kept_is_found() -> None:
-    assert problems_of_lives(VISITS) == []
-    assert problems_of_lives(VISITS, planted.lost_visits)
+@pytest.mark.parametrize(
+    ("combination", "plant"),
+    [
+        (VISITS, planted.lost_visits),
+        *((a_row_of(measure), planted.doubled_epsilon) for measure in NEWEST),
+    ],
+)
+def test_a_life_that_says_too_much_or_too_little_is_found(
+    combination: Combination, plant: Plant
+) -> None:
+    """A visit that is not kept, and answers at twice their epsilon."""
+    assert problems_of_lives(combination) == []
+    assert problems_of_lives(combination, plant)

@@ -25,6 +25,7 @@ class Seen(NamedTuple):
     first: NDArray[np.float64]
     last: NDArray[np.float64]
     counts: NDArray[np.float64]
+    members: NDArray[np.int64]
 
 
 def seen(logs: Logs, rows: Sequence[Row]) -> Seen:
@@ -33,7 +34,8 @@ def seen(logs: Logs, rows: Sequence[Row]) -> Seen:
         np.array([measure(row_attempts) for row_attempts in attempts])
         for measure in (lambda a: a[0].instant, lambda a: a[-1].instant, lambda a: float(len(a)))
     )
-    return Seen(rows, attempts, first, last, counts)
+    members = np.array([logs.member(row) for row in rows])
+    return Seen(rows, attempts, first, last, counts, members)
 
 
 Way = Callable[[Seen, Seen], Costs]
@@ -93,6 +95,11 @@ WAYS: tuple[Way, ...] = (
 )
 
 
+def by_member(costs: Costs, ones: Sequence[int], others: Sequence[int]) -> Costs:
+    """Keep apart what answers different questions of a group, which no person does."""
+    return costs + AFTER * np.not_equal.outer(ones, others)
+
+
 def circular(ones: NDArray[np.float64], others: NDArray[np.float64], cycle: float) -> Costs:
     distance = np.abs(np.subtract.outer(ones % cycle, others % cycle))
     return np.minimum(distance, cycle - distance)
@@ -120,7 +127,7 @@ def _delay_after(one: Sequence[Attempt], other: Sequence[Attempt]) -> float:
 
 
 def _marks(attempts: Sequence[Attempt]) -> object:
-    return {(attempt.length, attempt.marks) for attempt in attempts}
+    return {(attempt.length, attempt.marks, attempt.member) for attempt in attempts}
 
 
 def assign(costs: Costs) -> list[tuple[int, int]]:

@@ -12,29 +12,17 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
+from veilcount_analysis.mechanisms.handler import HANDLERS
 from veilcount_client.recording.answer_drawing import AnswerDrawer, PersonAnswer
 from veilcount_client.state import QueuedReport
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import RandomSource
-from veilcount_shared.mechanisms import (
-    DistributionMechanism,
-    HashedStrings,
-    Identity,
-    MeanMechanism,
-    Moments,
-    ProjectiveGeometry,
-    RangeTree,
-    SubsetSelection,
-    TrendMechanism,
-    TrendState,
-)
+from veilcount_shared.mechanisms import Identity, TrendMechanism, TrendState
 
 from ..device_fixtures import number
 
-RANDOMIZED = (
-    *(SubsetSelection, ProjectiveGeometry, MeanMechanism, DistributionMechanism, RangeTree),
-    *(Moments, HashedStrings),
-)
+#: every mechanism, but for those that draw no message of a value
+RANDOMIZED = HANDLERS.keys() - {Identity, TrendMechanism}
 
 
 class ConstantSource(RandomSource):
