@@ -7,7 +7,7 @@ from random import Random
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 
 from ..client.device_fixtures import DAY, MINUTE
@@ -95,9 +95,10 @@ WAYS: tuple[Way, ...] = (
 )
 
 
-def by_member(costs: Costs, ones: Sequence[int], others: Sequence[int]) -> Costs:
+def by_member(costs: Costs, ones: ArrayLike, others: ArrayLike) -> Costs:
     """Keep apart what answers different questions of a group, which no person does."""
-    return costs + AFTER * np.not_equal.outer(ones, others)
+    is_other = np.not_equal.outer(ones, others)
+    return costs + np.where(is_other, float(AFTER), 0.0)
 
 
 def circular(ones: NDArray[np.float64], others: NDArray[np.float64], cycle: float) -> Costs:
