@@ -114,7 +114,7 @@ def last_by_bisection(side: SupportCounts, row: int, least: float, *, upper: boo
 def test_an_interval_ends_at_the_last_number_of_holders_inside(covers: int) -> None:
     """By all numbers of holders. Of covers, shares in between are as the nearest further in."""
     side, _ = sides(covers, "4", 90)
-    beyond = 1 / 2 if covers else 0
+    outward = 1 / 2 if covers else 0
     for alpha in (0.3, 0.01, 1e-9):
         low, high = side.of_few(alpha, IntervalTarget.COHORT)
         for row in range(0, VALUES, 4):
@@ -123,8 +123,8 @@ def test_an_interval_ends_at_the_last_number_of_holders_inside(covers: int) -> N
             )
             point = side.points[row]
 
-            assert low[row] == min(max((fewest - beyond) / side.n, 0), point)
-            assert high[row] == max(min((most + beyond) / side.n, 1), point)
+            assert low[row] == min(max((fewest - outward) / side.n, 0), point)
+            assert high[row] == max(min((most + outward) / side.n, 1), point)
 
 
 def test_equal_supports_have_the_same_interval_alone_and_among_others() -> None:

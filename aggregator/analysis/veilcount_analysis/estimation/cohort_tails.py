@@ -185,8 +185,8 @@ def _reached(begin: Counts, size: int, trials: Counts, p: float, *, upper: bool)
     """Return Pr[Bin >= h] or Pr[Bin <= h] for so many h in each row."""
     chances = _binomial(begin, size, trials, p)
     if upper:
-        beyond = at_least(begin + size, trials, p)
-        return beyond[:, np.newaxis] + np.cumsum(chances[:, ::-1], axis=1)[:, ::-1]
+        rest = at_least(begin + size, trials, p)
+        return rest[:, np.newaxis] + np.cumsum(chances[:, ::-1], axis=1)[:, ::-1]
     below = at_least(trials - begin + 1, trials, 1 - p)
     return below[:, np.newaxis] + np.cumsum(chances, axis=1)
 
