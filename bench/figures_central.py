@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import date
 from fractions import Fraction
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcount_analysis.releases import NoiseKind, draw_release, part_noise, price_query
-from veilcount_analysis.releases.noise import noise_distribution
+from veilcount_analysis.releases.noise import simulated_source
 from veilcount_shared import Collection
 from veilcount_shared.collection import Adjacency, Model, Noise
 from veilcount_shared.domain import Number, OpenStrings
@@ -58,18 +58,6 @@ def words(cost: str, amount: str) -> Collection:
     )
 
 
-def seeded(
-    generator: np.random.Generator, kind: NoiseKind
-) -> Callable[[Sequence[int], float], list[int]]:
-    """Return what adds seeded noise, in place of the exact sampler."""
-
-    def noise(true: Sequence[int], scale: float) -> list[int]:
-        drawn = noise_distribution(kind, scale).draw(len(true), generator)
-        return [one + two for one, two in zip(true, drawn, strict=True)]
-
-    return noise
-
-
 def central_releases(rounds: int) -> Iterator[Measured]:
     """Release ages from 0 to 99 under Laplace noise, seeded."""
     for query, truth in TRUTHS.items():
@@ -77,7 +65,7 @@ def central_releases(rounds: int) -> Iterator[Measured]:
             generator = np.random.default_rng(n)
             ages = np.clip(np.rint(generator.gamma(4, 10, n)), 0, 99).astype(np.int64)
             counters = np.bincount(ages, minlength=100)
-            noise = seeded(generator, NoiseKind.LAPLACE)
+            noise = simulated_source(NoiseKind.LAPLACE, generator)
             priced = price_query({"query": query, "epsilon": epsilon}, AGES)
             found = [draw_release(priced, counters, noise=noise) for _ in range(rounds)]
             points, low, high = (
@@ -92,7 +80,8 @@ def central_strings(rounds: int) -> Iterator[Measured]:
     for cost, amount, sizes in STRINGS:
         priced = price_query({"query": "strings", cost: amount}, words(cost, amount))
         for n in sizes:
-            noise = seeded(np.random.default_rng(n), part_noise(priced)[0].distribution)
+            kind = part_noise(priced)[0].distribution
+            noise = simulated_source(kind, np.random.default_rng(n))
             counters = np.array([range(rounds), [n] * rounds])
             found = len(draw_release(priced, counters, noise=noise).labels) / rounds
             yield Measured(f"central string, {cost} {amount}", n, found=found)

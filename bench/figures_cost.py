@@ -23,10 +23,11 @@ from veilcount_analysis.estimation.trend import TrendCounts
 from veilcount_analysis.mechanisms.handler import share_handler
 from veilcount_analysis.releases import NoiseKind, PartNoise, draw_release, price_query
 from veilcount_analysis.releases.moment_intervals import mean_figure, variance_figure
+from veilcount_analysis.releases.noise import simulated_source
 from veilcount_shared.mechanisms import TrendMechanism
 
 from .definitions import choice
-from .figures_central import AGES, seeded
+from .figures_central import AGES
 from .measured_figures import Measured
 from .stopwatch import cpu_us
 
@@ -64,7 +65,8 @@ def _release(query: str) -> Callable[[Generator], Call]:
     def prepare(generator: Generator) -> Call:
         counters = np.bincount(generator.integers(100, size=N), minlength=100)
         priced = price_query({"query": query, "epsilon": "0.5"}, AGES)
-        return lambda: draw_release(priced, counters, noise=seeded(generator, NoiseKind.LAPLACE))
+        noise = simulated_source(NoiseKind.LAPLACE, generator)
+        return lambda: draw_release(priced, counters, noise=noise)
 
     return prepare
 

@@ -437,7 +437,6 @@ TWO = "exactly two of devices, epsilon and error"
         (QUESTIONS[-1], CURATED, "a curator sums"),
         (STRINGS, {"devices": 1000, "error": 0.01}, "error = .* give a share"),
         (FEATURES, {"devices": 1000, "share": 0.01}, "share = .* an error"),
-        (STRINGS, CURATED, "no query of candidates"),
         (FEATURES, CURATED, "no query of features"),
         (TABLES, CURATED, "no query of questions"),
     ],

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from veilcount_analysis.estimation import View
 from veilcount_analysis.planning import PlanResult, TrustedParty
+from veilcount_analysis.releases.string_threshold import StringThreshold
 from veilcount_analysis.text import number_format
 from veilcount_analysis.text.number_format import (
     decimal,
@@ -27,6 +28,8 @@ PROTECTED_BY = {
     TrustedParty.SHUFFLED: " behind an independent shuffler",
     TrustedParty.CENTRAL: " spent by a trusted curator",
 }
+STRINGS = "How many people must have a string so that a release shows it"
+STRING_COLUMNS = ("noise", "a release pays", "half of the time", "95% of the time", "then known to")
 EACH = {"share": "each share", "mean": "the mean"}
 
 
@@ -39,7 +42,7 @@ class PlanView:
     figures: tuple[tuple[str, str, str, bool], ...]  # each with a note, and whether it was computed
     epsilons: tuple[tuple[str, str, str], ...]
     terms: tuple[tuple[str, str], ...]
-    batch: tuple[Table, ...]  # of a shuffled question: mechanisms, and who is lost by the grace
+    tables: tuple[Table, ...]  # of a batch, or of the strings that a curator releases
     toml: str
 
     @classmethod
@@ -51,7 +54,7 @@ class PlanView:
             figures=_figures(planned),
             epsilons=_epsilons(planned),
             terms=tuple(_terms(planned)),
-            batch=batch_tables(planned.batch, planned.quantity) if planned.batch else (),
+            tables=tuple(_tables(planned)),
             toml=planned.toml,
         )
 
@@ -66,7 +69,7 @@ class PlanView:
         rows += [(f"Epsilon, {unit}", epsilon, "", of) for unit, epsilon, of in self.epsilons]
         yield Table("", ("", "Figure", "", ""), rows)
         yield from (f"{term}: {text}" for term, text in self.terms)
-        yield from self.batch
+        yield from self.tables
 
 
 def _headline(planned: PlanResult) -> str:
@@ -79,6 +82,9 @@ def _headline(planned: PlanResult) -> str:
         share, tested = number_format.share(planned.detectable or 1), f"{planned.candidates:,}"
         sentence = f"a string that {share} of them have is found half of the time"
         sentence += f", among {tested} candidates"
+    if planned.strings:
+        people = f"{planned.strings[0].threshold:,}"
+        sentence = f"a string is found half of the time if {people} of them have it"
     own = f" {decimal(planned.device)} a report," if planned.batch and planned.device else ""
     return (
         f"With {planned.devices:,} people and epsilon{own}"
@@ -112,7 +118,29 @@ def _figures(planned: PlanResult) -> tuple[tuple[str, str, str, bool], ...]:
     )
 
 
+def _tables(planned: PlanResult) -> Iterator[Table]:
+    if planned.batch:
+        yield from batch_tables(planned.batch, planned.quantity)
+    if planned.strings:
+        yield Table(STRINGS, STRING_COLUMNS, list(map(_string_row, planned.strings)))
+
+
+def _string_row(threshold: StringThreshold) -> tuple[str, ...]:
+    cost = f"epsilon {decimal(threshold.epsilon)}" if threshold.epsilon else ""
+    return (
+        str(threshold.noise),
+        cost or f"rho {number_format.epsilon(threshold.rho or 0)}",
+        f"{threshold.threshold:,}",
+        f"{threshold.nearly_always:,}",
+        f"+/- {threshold.half_width:,}",
+    )
+
+
 def _whose(planned: PlanResult) -> str:
+    if planned.strings and planned.strings[0].rho:
+        return f"of all releases of a {planned.unit}, at delta {decimal(planned.delta)}"
+    if planned.strings:
+        return f"of one release by a curator, at delta {decimal(planned.delta)} in all"
     if planned.trust is TrustedParty.CENTRAL:
         return "of one release, made by a curator who holds every true value"
     if planned.trust is TrustedParty.LOCAL:

@@ -197,6 +197,16 @@ class PlanQuery(QueryParams):
         ),
     ] = None
 
+    rho: Annotated[
+        Fraction | None,
+        parameter(
+            "Open strings that a curator releases: rho of one release, of a budget that others"
+            " share; by default a release pays a whole period, in epsilon and delta.",
+            gt=0,
+            fix="give a number above 0 with at most twelve decimals",
+        ),
+    ] = None
+
     def question(self, today: date) -> QuestionShape:
         """Return the question that is planned."""
         yes_or_no = all(getattr(self, kind) is None for kind in KINDS)
@@ -225,6 +235,7 @@ _QUESTION = (
     "delta",
     "fakes",
     "design_effect",
+    "rho",
 )
 
 

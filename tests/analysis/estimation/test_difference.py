@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,15 +12,10 @@ from scipy.stats import false_discovery_control
 from veilcount_analysis.estimation import (
     DifferenceEstimate,
     IntervalTarget,
-    LookCount,
     ShareEstimates,
     compare,
-    confidence_intervals,
 )
 from veilcount_analysis.estimation.difference import holm
-from veilcount_analysis.estimation.estimate_pair import EstimatePair
-from veilcount_analysis.estimation.proportions import SupportCounts
-from veilcount_analysis.mechanisms import share_handler
 from veilcount_analysis.simulation import simulate
 from veilcount_shared import Collection
 
@@ -120,28 +114,3 @@ def test_a_cohort_and_a_sample_are_compared_as_cohorts_and_other_values_not_at_a
     assert sample.terms.target is IntervalTarget.POPULATION
     with pytest.raises(ValueError, match="same values"):
         compare(three, sample)
-
-
-def computed_tails(monkeypatch: pytest.MonkeyPatch) -> int:
-    """How many exact tails the p-values of 20 values of a cohort take."""
-    response, rng, n = share_handler(of_values(20, "8")).response, np.random.default_rng(2), 20_011
-    chances = response.Q + response.gap * rng.dirichlet(np.ones(20))
-    one, two = (SupportCounts(n, rng.binomial(n, chances), response, 20) for _ in "ab")
-    rows, tails = [], confidence_intervals.cohort_tail
-
-    def counted(supports: Ints, *arguments: Any, **options: Any) -> Any:
-        rows.append(len(supports))
-        return tails(supports, *arguments, **options)
-
-    monkeypatch.setattr(confidence_intervals, "cohort_tail", counted)
-    EstimatePair(one, two, IntervalTarget.COHORT, None, LookCount.ONE).p_value(0.05)
-    monkeypatch.undo()
-    return sum(rows)
-
-
-def test_a_p_value_computes_each_exact_tail_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Planted: a search that forgets them computes six times as many."""
-    once = computed_tails(monkeypatch)
-    monkeypatch.setattr(confidence_intervals, "_stored_tails", lambda *_: {})
-
-    assert computed_tails(monkeypatch) > 6 * once > 0

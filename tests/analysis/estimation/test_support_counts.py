@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,9 +17,21 @@ from veilcount_analysis.estimation.projective_supports import (
     supports,
 )
 from veilcount_analysis.estimation.projective_vectors import meets, numbers, vectors
-from veilcount_analysis.mechanisms import share_handler
+from veilcount_analysis.mechanisms.handler import (
+    HANDLERS,
+    GroupHandler,
+    JointHandler,
+    ShareHandler,
+    group_handler_of,
+    joint_handler,
+)
 from veilcount_analysis.simulation import simulate, simulate_messages
-from veilcount_shared.mechanisms import ProjectiveGeometry, SubsetSelection
+from veilcount_shared.mechanisms import (
+    DrawnBit,
+    HashedStrings,
+    ProjectiveGeometry,
+    SubsetSelection,
+)
 from veilcount_shared.mechanisms.finite_field import get_field
 from veilcount_shared.mechanisms.projective_geometry import points
 
@@ -120,8 +133,37 @@ def test_values_are_held_together_as_often_as_reports_say(k: int, epsilon: str) 
         rows = np.array([(members == x).any(axis=1) for x in range(k)])
         counters = rows.sum(axis=1)
     together = (rows * rows[whole].sum(axis=0)).mean(axis=1)
-    found = share_handler(collection).joint_support(counters, whole)
+    found = joint_handler(collection).joint_support(counters, whole)
     exact = isinstance(mechanism, ProjectiveGeometry) or mechanism.w == 1
     error = 0 if exact else 6 * len(whole) / np.sqrt(n)
 
     assert np.abs(found - together).max() <= error + 1e-9
+
+
+def test_each_mechanism_of_values_has_what_its_counters_answer_and_nothing_else() -> None:
+    """Planted: a handler of groups without them is none."""
+
+    class Lacking(GroupHandler[Any]):
+        """Inherits group_sums and incidence, which are abstract."""
+
+    answered = {
+        mechanism.__name__: (issubclass(handler, JointHandler), issubclass(handler, GroupHandler))
+        for mechanism, handler in HANDLERS.items()
+        if issubclass(handler, ShareHandler)
+    }
+
+    assert answered == {
+        "SubsetSelection": (True, True),
+        "ProjectiveGeometry": (True, True),
+        "SetSelection": (True, False),
+        "DrawnBit": (False, False),
+        "HashedStrings": (False, False),
+    }
+    assert not any(handler.__abstractmethods__ for handler in HANDLERS.values())
+    assert {"group_sums", "joint_support", "incidence"} <= Lacking.__abstractmethods__
+    for other in (
+        DrawnBit.for_epsilon(Fraction(1), 5),
+        HashedStrings.for_epsilon(Fraction(1), 8, 2),
+    ):
+        with pytest.raises(TypeError, match="do not add up"):
+            group_handler_of(other)

@@ -2,14 +2,12 @@
 
 `score` inverts the normal test at every share with the variance that this share would have: for
 one value of a sample it is Wilson's interval, mapped; for a cohort, whose own share is estimated,
-only the noise varies. `sampled_tails` and `cohort_tails` invert the exact distribution instead,
+only the noise varies. `sampled_tails` and `cohort_tails.py` invert the exact distribution instead,
 where counts are too small for the normal: they err with at most alpha whatever the share is [CP34].
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import lru_cache
 from typing import overload
 
 import numpy as np
@@ -24,7 +22,6 @@ Counts = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Ends = tuple[Floats, Floats]
 Alpha = float | Floats  # an error probability: of all figures, or one for each
-MOST_TAILS = 100_000  # in memory, for each n: 20 MB
 
 
 @overload
@@ -140,108 +137,6 @@ def anderson(levels: Floats, counters: Counts, alpha: float) -> Ends:
     below, gaps = np.cumsum(counters)[:-1] / n, np.diff(levels)
     low, high = np.minimum(below + margin, 1) @ gaps, np.maximum(below - margin, 0) @ gaps
     return np.array([levels[-1] - low]), np.array([levels[-1] - high])
-
-
-# -- the exact distribution of a cohort ------------------------------------------------------------
-
-
-def cohort_tails(supports: Counts, n: int, response: ResponseDistribution, alpha: Alpha) -> Ends:
-    """Return the shares c / n of these n answers under which neither tail is below alpha / 2.
-
-    If c of n hold a value its support is the sum of two binomials, c with P and n - c with Q. It
-    grows with c, so the ends are found by bisection. An end that would lie outside [0, n] is the
-    estimate itself, which a raw interval always contains.
-    """
-    share = response.share(supports / n)
-    near = np.clip(np.rint(share * n), 0, n).astype(np.int64)
-    low, high = score(share, n, response, quantile(alpha), sampled=False)
-    tails = CohortTails(supports, n, response, alpha / 2)
-    fewest = tails.last(near, np.minimum(low * n - near, 0) - 2)
-    most = tails.last(near, np.maximum(high * n - near, 0) + 2)
-    return np.minimum(fewest / n, share), np.maximum(most / n, share)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class CohortTails:
-    """The tails of these supports, by the number c of the n answers that hold the value."""
-
-    supports: Counts
-    n: int
-    response: ResponseDistribution
-    least: Alpha  # the probability that a tail has at least, for a c inside the interval
-
-    def last(self, near: Counts, guess: Floats) -> Counts:
-        """Return the last c inside, on the side of `near` that the guess is on."""
-        upper_tail = bool((guess < 0).all())  # for fewer holders such a support is large
-        good, reach = near.copy(), guess.astype(np.int64)
-        bad = np.clip(good + reach, -1, self.n + 1)
-        while True:  # twice as far each time, until the tail is too small or c is impossible
-            on = (bad >= 0) & (bad <= self.n) & self._inside(bad, upper_tail=upper_tail)
-            if not on.any():
-                break
-            good[on] = bad[on]
-            reach[on] *= 2
-            bad[on] = np.clip(good[on] + reach[on], -1, self.n + 1)
-        while (open_ := np.abs(bad - good) > 1).any():
-            middle = (good + bad) // 2
-            fits = self._inside(middle, upper_tail=upper_tail)
-            good, bad = np.where(open_ & fits, middle, good), np.where(open_ & ~fits, middle, bad)
-        return good
-
-    def _inside(self, c: Counts, *, upper_tail: bool) -> Bools:
-        """Compare the tails, each computed once: a search for p asks for the same at any alpha."""
-        stored = _stored_tails(self.n, self.response, upper_tail)
-        places = np.clip(c, 0, self.n).tolist()
-        rows = {row: stored.get(row) for row in zip(self.supports.tolist(), places, strict=True)}
-        if missing := [row for row, tail in rows.items() if tail is None]:
-            supports, counts = np.array(missing, np.int64).T
-            tails = cohort_tail(supports, counts, self.n, self.response, upper_tail=upper_tail)
-            rows.update(zip(missing, tails.tolist(), strict=True))
-            if len(stored) > MOST_TAILS:
-                stored.clear()
-            stored.update(rows)
-        every = [rows[row] for row in zip(self.supports.tolist(), places, strict=True)]
-        return np.array(every, np.float64) > self.least
-
-
-@lru_cache(maxsize=8)
-def _stored_tails(*_setting: object) -> dict[tuple[int, int], float | None]:
-    """Return the tails that were computed in a setting, by support and number of holders."""
-    return {}
-
-
-def cohort_tail(
-    supports: Counts, c: Counts, n: int, response: ResponseDistribution, *, upper_tail: bool
-) -> Floats:
-    """Return Pr[support >= s], or Pr[support <= s], if c of the n answers hold the value.
-
-    Summed over how many of the c are not supported, as far as that has any probability.
-    """
-    lost_mean = c * (1 - response.P)
-    width = 8 * np.sqrt(lost_mean * response.P) + 20
-    first = np.maximum(np.floor(lost_mean - width), 0)
-    terms = int(np.max(np.minimum(np.ceil(lost_mean + width), c) - first)) + 1
-    lost = first[:, None] + np.arange(terms)
-    chance = _binomial(lost, c[:, None], 1 - response.P)
-    others = (supports - c)[:, None] + lost  # how many of the n - c make up the rest
-    chance_of_others = _binomial(others, (n - c)[:, None], response.Q)
-    if upper_tail:
-        rest = at_least(others[:, -1] + 1, n - c, response.Q)
-        reached = rest[:, None] + np.cumsum(chance_of_others[:, ::-1], axis=1)[:, ::-1]
-    else:
-        rest = 1 - at_least(others[:, 0], n - c, response.Q)
-        reached = rest[:, None] + np.cumsum(chance_of_others, axis=1)
-    tail: Floats = (chance * reached).sum(axis=1)
-    return tail
-
-
-def _binomial(hits: Floats, trials: Counts, p: float) -> Floats:
-    """Return Pr[Bin(trials, p) = hits], 0 where there are no so many trials."""
-    inside = (hits >= 0) & (hits <= trials)
-    k = np.where(inside, hits, 0)
-    log = special.xlogy(k, p) + special.xlog1py(trials - k, -p)
-    log = log - special.betaln(1 + trials - k, 1 + k) - np.log1p(trials)
-    return np.where(inside, np.exp(log), 0.0)
 
 
 def at_least(hits: Floats | Counts, trials: Counts, p: float) -> Floats:

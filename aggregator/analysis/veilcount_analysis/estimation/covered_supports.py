@@ -17,6 +17,7 @@ from functools import lru_cache
 import numpy as np
 
 from ..scipy_modules import special
+from .cohort_tails import CohortSetting
 from .confidence_intervals import Alpha, Bools, Ends, Floats, bernstein
 from .estimator import IntervalTarget, enough, honest_range
 from .proportions import SupportCounts
@@ -60,16 +61,26 @@ class CoveredSupports(SupportCounts):
         """
         if not self.response.binary:
             return bernstein(self.points, self.n, self.noise, alpha, sampled=target.sampled)
+        low, high = self._sampled_ends(alpha) if target.sampled else self._cohort_ends(alpha)
+        return np.minimum(low, self.points), np.maximum(high, self.points)
+
+    def _cohort_ends(self, alpha: Alpha) -> Ends:
+        """Of the shares of n persons those in between are as the nearest one further in."""
+        setting = CohortSetting(
+            self.n, self.response.P, self.response.Q, self.covers, self.cover_support
+        )
+        fewest, most = setting.holders(self.counts, self.points, alpha)
+        return np.clip((fewest - 1 / 2) / self.n, 0, 1), np.clip((most + 1 / 2) / self.n, 0, 1)
+
+    def _sampled_ends(self, alpha: Alpha) -> Ends:
         least = np.broadcast_to(np.asarray(alpha) / 2, self.counts.shape)
         rows = zip(self.counts.tolist(), least.tolist(), strict=True)
-        ends = np.array([self._ends(count, tail, target) for count, tail in rows])
-        return np.minimum(ends[:, 0], self.points), np.maximum(ends[:, 1], self.points)
+        low, high = np.array([self._ends(count, tail) for count, tail in rows]).T
+        return low, high
 
-    def _ends(self, count: int, least: float, target: IntervalTarget) -> tuple[float, float]:
-        tail_of = self._sampled_tail if target.sampled else self._cohort_tail
-
+    def _ends(self, count: int, least: float) -> tuple[float, float]:
         def is_inside(share: float, *, upper: bool) -> bool:
-            return tail_of(count, share, upper=upper) > least
+            return self._sampled_tail(count, share, upper=upper) > least
 
         low = _last(lambda share: is_inside(1 - share, upper=True), 1.0)
         high = _last(lambda share: is_inside(share, upper=False), 1.0)
@@ -77,17 +88,8 @@ class CoveredSupports(SupportCounts):
 
     def _sampled_tail(self, count: int, share: float, *, upper: bool) -> float:
         chance = self.response.Q + self.response.gap * share
-        return _tail(count, ((self.n, chance), self._cover_trials), upper=upper)
-
-    def _cohort_tail(self, count: int, share: float, *, upper: bool) -> float:
-        """Of the shares of n persons those in between are as the nearest one further in."""
-        holders = round(share * self.n)
-        persons = ((holders, self.response.P), (self.n - holders, self.response.Q))
-        return _tail(count, (*persons, self._cover_trials), upper=upper)
-
-    @property
-    def _cover_trials(self) -> tuple[int, float]:
-        return self.covers, self.cover_support
+        trials = (self.n, chance), (self.covers, self.cover_support)
+        return _tail(count, trials, upper=upper)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,6 +15,7 @@ from veilcount_shared.domain import Cross, Label
 from veilcount_shared.mechanisms import ProjectiveGeometry
 from veilcount_shared.mechanisms.projective_geometry import points
 
+from .cohort_tails import cohort_tails
 from .confidence_intervals import (
     Alpha,
     Bools,
@@ -24,7 +25,6 @@ from .confidence_intervals import (
     agresti_coull,
     bernstein,
     chosen,
-    cohort_tails,
     distinct,
     quantile,
     sampled_tails,

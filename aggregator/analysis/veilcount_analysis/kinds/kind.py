@@ -70,6 +70,7 @@ class Kind(ABC, Generic[D, T]):
 
     #: the options of its simulation; None: there is none
     simulation: ClassVar[type[SimulationQuery] | None] = None
+    simulates_releases: ClassVar[bool] = False  # of a curator's collection too
 
     def __init__(self, collection: Collection) -> None:
         self.collection = collection

@@ -63,6 +63,7 @@ class Strings(SummedKind[OpenStrings]):
     }
     figure = "strings"
     simulation = StringsSimulation
+    simulates_releases = True
     accepted_parameters: ClassVar[frozenset[str]] = frozenset(
         {"view=smooth", "candidates", "discover", "values"}
     )

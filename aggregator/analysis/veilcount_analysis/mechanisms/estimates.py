@@ -29,7 +29,16 @@ from ..estimation.results import (
     select_rows,
 )
 from .candidate_search import Candidates, found_places, open_domain, open_handler
-from .handler import NumberEstimate, NumberHandler, ShareHandler, number_handler, share_handler
+from .handler import (
+    JointHandler,
+    NumberEstimate,
+    NumberHandler,
+    group_handler_of,
+    joint_handler,
+    number_handler,
+    refuse_true_values,
+    share_handler,
+)
 
 ALL_DEVICES = "of all devices"
 ANSWERED = "of those who answered"
@@ -144,7 +153,9 @@ def estimate_shares(
         everything = handler.support_counts(counters, everywhere, covers)
         if among == "all":
             return _of_all(everything, terms, shown, everywhere)
-        evidence: Estimator = _of_answered(handler, counters, everything, places, covers)
+        evidence: Estimator = _of_answered(
+            joint_handler(collection), counters, everything, places, covers
+        )
         estimand = f"{ANSWERED}, {ESTIMANDS[terms.target]}"
         return estimate_frequencies(evidence, terms, places, estimand=estimand, view=shown)
     evidence = handler.evidence(counters, places, covers)
@@ -179,8 +190,9 @@ def estimate_sums(
     **options: Unpack[TermOptions],
 ) -> ShareEstimates | NoReports:
     """Return the shares of groups of inputs; `within` another group, those of its members."""
-    handler, terms = share_handler(collection), interval_terms(collection, level, options)
-    covers = options.get("covers", 0)
+    refuse_true_values(collection)
+    handler = group_handler_of(collection.mechanism)
+    terms, covers = interval_terms(collection, level, options), options.get("covers", 0)
     if handler.report_count(counters) <= covers:
         return _no_reports(len(groups), level)
     whole = None if within is None else np.unique(within)
@@ -241,7 +253,7 @@ def _of_all(
 
 
 def _of_answered(
-    handler: ShareHandler[Any],
+    handler: JointHandler[Any],
     counters: Counts,
     everything: SupportCounts,
     places: Counts,
@@ -263,7 +275,7 @@ def _of_answered(
 
 
 def _joint_supports(
-    handler: ShareHandler[Any], counters: Counts, whole: Counts, covers: int
+    handler: JointHandler[Any], counters: Counts, whole: Counts, covers: int
 ) -> tuple[Floats, Floats]:
     """Return the persons' mean joint supports, and for each of them the covers' covariance.
 

@@ -206,16 +206,6 @@ class ShareHandler(MechanismHandler[S]):
         """The probability that a cover supports an input."""
         return self.mixture.owned / self.mixture.messages
 
-    def group_sums(self, counters: Counts, groups: Sequence[Counts], covers: int = 0) -> Estimator:
-        """Return the estimator of the shares of groups of inputs, each of them a set."""
-        raise NotImplementedError(f"{self.describe()}: no sums of {len(groups)} groups")
-
-    def joint_support(self, counters: Counts, whole: Counts) -> Floats:
-        """Return for each input the mean over reports of [supported] times how many of `whole`."""
-        raise NotImplementedError(
-            f"{self.describe()}: {len(whole)} inputs are not supported jointly"
-        )
-
     def share_covariance(
         self,
         evidence: SupportCounts,  # noqa: ARG002 - of subsets
@@ -224,10 +214,6 @@ class ShareHandler(MechanismHandler[S]):
     ) -> Floats | None:
         """Return the covariance of the estimates of all values; None: there are too many."""
         return None
-
-    def incidence(self) -> Floats:
-        """Return which messages each input owns: a row of 0 and 1 per input."""
-        raise NotImplementedError(f"{self.describe()}: inputs are sets, too many for a matrix")
 
     def unused_supports(self, counters: Counts) -> Counts:  # noqa: ARG002 - most mechanisms have none
         """Return the supports of what could be an input but is none."""
@@ -250,6 +236,26 @@ class ShareHandler(MechanismHandler[S]):
         """Return (1 - Q) / (P - Q) and Q / (P - Q)."""
         p, q = self.mechanism.P, self.mechanism.Q
         return float((1 - q) / (p - q)), float(q / (p - q))
+
+
+class JointHandler(ShareHandler[S]):
+    """Its counters tell how often inputs are supported together."""
+
+    @abstractmethod
+    def joint_support(self, counters: Counts, whole: Counts) -> Floats:
+        """Return for each input the mean over reports of [supported] times how many of `whole`."""
+
+
+class GroupHandler(JointHandler[S]):
+    """A person has one of its inputs, so shares add up: those of groups, too."""
+
+    @abstractmethod
+    def group_sums(self, counters: Counts, groups: Sequence[Counts], covers: int = 0) -> Estimator:
+        """Return the estimator of the shares of groups of inputs, each of them a set."""
+
+    @abstractmethod
+    def incidence(self) -> Floats:
+        """Return which messages each input owns: a row of 0 and 1 per input."""
 
 
 class NumberHandler(MechanismHandler[M]):
@@ -320,6 +326,22 @@ def share_handler(collection: Collection) -> ShareHandler[Any]:
     """Return the handler of a collection of values, or refuse any other."""
     refuse_true_values(collection)
     return share_handler_of(collection.mechanism)
+
+
+def joint_handler(collection: Collection) -> JointHandler[Any]:
+    """Return the handler of a collection whose inputs are supported together, or refuse others."""
+    handler = share_handler(collection)
+    if not isinstance(handler, JointHandler):
+        raise TypeError(f"{collection.name}: its counters keep no pairs of values")
+    return handler
+
+
+def group_handler_of(mechanism: object) -> GroupHandler[Any]:
+    """Return the handler of a mechanism of one of listed values, or refuse any other."""
+    handler = handler_of(mechanism)
+    if not isinstance(handler, GroupHandler):
+        raise TypeError(f"{handler.describe()}: shares of its inputs do not add up to groups")
+    return handler
 
 
 def number_handler(collection: Collection) -> tuple[NumberHandler[Any], Number]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NoReturn
 
 import numpy as np
 from numpy.random import Generator
@@ -12,9 +11,8 @@ from veilcount_shared.composition import Overlap
 from veilcount_shared.domain import HALVES
 from veilcount_shared.mechanisms import HashedStrings
 
-from ..estimation.confidence_intervals import Counts, Floats
+from ..estimation.confidence_intervals import Counts
 from ..estimation.covered_supports import among_covers, persons_part
-from ..estimation.estimator import Estimator
 from ..estimation.open_strings import (
     HalfSupports,
     PartSupports,
@@ -91,7 +89,7 @@ class HashedStringsHandler(ShareHandler[HashedStrings]):
 
     def supports(self, counters: Counts, places: Counts | None = None) -> Counts:
         if places is None:
-            _refuse("all values")
+            raise TypeError("open strings are not listed: name candidates")
         return self.evidence(counters, places).supports
 
     def noise_variance(self) -> float:
@@ -120,15 +118,6 @@ class HashedStringsHandler(ShareHandler[HashedStrings]):
     def _readings(self) -> int:
         """How many reports there are for each that tells a string's share."""
         return 1 if self.mechanism.parts == HALVES else self.mechanism.parts
-
-    def group_sums(self, counters: Counts, groups: Sequence[Counts], covers: int = 0) -> Estimator:  # noqa: ARG002 - refused
-        _refuse("groups of values")
-
-    def joint_support(self, counters: Counts, whole: Counts) -> Floats:  # noqa: ARG002 - refused
-        _refuse("parts of a group")
-
-    def incidence(self) -> Floats:
-        _refuse("all values")
 
     def overlaps(self) -> tuple[Overlap, ...]:
         """Return the overlap of two strings that share no bucket: that of one part."""
@@ -159,7 +148,3 @@ class HashedStringsHandler(ShareHandler[HashedStrings]):
     def draw_counters(self, held: Ints, generator: Generator) -> Counters:
         parts = held.reshape(self.mechanism.parts, -1)
         return np.concatenate([self._geometry.draw_counters(part, generator) for part in parts])
-
-
-def _refuse(what: str) -> NoReturn:
-    raise TypeError(f"open strings have no {what}: name candidates")

@@ -18,7 +18,7 @@ from ..estimation.projective_supports import points_held, supports, unused_suppo
 from ..estimation.projective_vectors import meets, minus, numbers, plus, times, vectors
 from ..estimation.proportions import CellSums
 from ..series.packed_rows import Counters
-from .handler import ShareHandler, handles
+from .handler import GroupHandler, handles
 from .sampling import Ints, Mixture, chunks, scattered
 
 
@@ -42,7 +42,7 @@ def hyperplanes_through(plane: ProjectiveGeometry, x: Ints, which: Ints) -> Ints
 
 
 @handles(ProjectiveGeometry)
-class ProjectiveGeometryHandler(ShareHandler[ProjectiveGeometry]):
+class ProjectiveGeometryHandler(GroupHandler[ProjectiveGeometry]):
     """Each message is a hyperplane with a counter of its own."""
 
     @property

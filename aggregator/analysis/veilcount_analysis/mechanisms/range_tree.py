@@ -25,7 +25,7 @@ from ..estimation.results import IntervalTerms
 from ..estimation.weighted_estimator import WeightedMean
 from ..series.packed_rows import Counters
 from .distribution import buckets
-from .handler import NumberHandler, ShareHandler, handles, share_handler_of
+from .handler import GroupHandler, NumberHandler, group_handler_of, handles
 from .sampling import Ints, scattered
 
 
@@ -38,9 +38,9 @@ class RangeTreeHandler(NumberHandler[RangeTree]):
         return f"tree: one of {len(tree.levels)} levels over {tree.inputs} buckets"
 
     @property
-    def levels(self) -> list[ShareHandler[Any]]:
+    def levels(self) -> list[GroupHandler[Any]]:
         """The handlers of the levels' mechanisms."""
-        return [share_handler_of(level) for level in self.mechanism.levels]
+        return [group_handler_of(level) for level in self.mechanism.levels]
 
     def estimate(
         self, domain: Number, counters: Counts, terms: IntervalTerms, covers: int = 0

@@ -12,7 +12,7 @@ from veilcount_shared.mechanisms import SetSelection, SubsetSelection
 
 from ..estimation.confidence_intervals import Counts, Floats
 from ..series.packed_rows import Counters, Packed
-from .handler import Flags, ShareHandler
+from .handler import Flags, JointHandler
 from .sampling import Ints
 
 BLOCK = 1 << 20  # bytes of messages that are expanded to bits together
@@ -21,7 +21,7 @@ MAX_SYMBOL_BITS = 24  # the widest symbols that an audit counts
 Subsets = TypeVar("Subsets", SubsetSelection, SetSelection)
 
 
-class SubsetMessagesHandler(ShareHandler[Subsets]):
+class SubsetMessagesHandler(JointHandler[Subsets]):
     """Of one member, the element itself; of more, masks or packed members."""
 
     # -- reports become counters -------------------------------------------------------------------

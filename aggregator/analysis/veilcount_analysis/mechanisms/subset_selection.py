@@ -18,13 +18,13 @@ from ..estimation.joint_difference import MOST_VALUES, pair_supports, share_cova
 from ..estimation.proportions import GroupSums, SupportCounts
 from ..estimation.response_distribution import group_of_cover, group_response
 from ..series.packed_rows import Counters
-from .handler import handles
+from .handler import GroupHandler, handles
 from .sampling import Ints, Mixture, chunks, scattered
 from .subset_messages import SubsetMessagesHandler
 
 
 @handles(SubsetSelection)
-class SubsetSelectionHandler(SubsetMessagesHandler[SubsetSelection]):
+class SubsetSelectionHandler(SubsetMessagesHandler[SubsetSelection], GroupHandler[SubsetSelection]):
     """Of one member, k-ary randomized response."""
 
     def describe(self) -> str:

@@ -4,15 +4,13 @@ the definition that it was computed for, as a collections file to paste.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import date, timedelta
 from fractions import Fraction
 from itertools import islice
 from math import isfinite, sqrt
 from string import ascii_lowercase
 
-from veilcount_shared import periods
 from veilcount_shared.collection import Measure
 from veilcount_shared.composition import guessing_probability
 from veilcount_shared.epsilon import parse_epsilon
@@ -28,9 +26,12 @@ from ..mechanisms import handler_of, share_handler_of
 from ..mechanisms.pair_tables import PairTablesHandler
 from ..privacy.budget.composition import ComposedEpsilon, compose_answers
 from ..privacy.trust_models.quantity import ErrorEstimate, two_sided, with_sampling
+from ..releases.noise_kinds import NoiseKind
+from ..releases.string_threshold import StringThreshold
 from ..text.number_format import decimal, delta
 from .batches import BatchPlan, batch_plan
 from .covers import CoverSolver, among_covers, grace_of, hides_presence, least_reports
+from .curated_strings import CuratedStrings, string_thresholds
 from .over_time import TimeStrategy, time_strategies
 from .solvers import (
     YES_OR_NO,
@@ -43,14 +44,18 @@ from .solvers import (
     TrustedParty,
 )
 
-SOLVERS: dict[TrustedParty, type[Solver]] = {
+
+def _curator(question: QuestionShape) -> Solver:
+    return (CentralSolver if question.candidates is None else CuratedStrings)(question)
+
+
+SOLVERS: dict[TrustedParty, Callable[[QuestionShape], Solver]] = {
     TrustedParty.LOCAL: LocalSolver,
     TrustedParty.SHUFFLED: CoverSolver,
-    TrustedParty.CENTRAL: CentralSolver,
+    TrustedParty.CENTRAL: _curator,
 }
 
 LISTED = 24  # more values than these are better kept in a file of their own
-YEAR = timedelta(days=365)
 
 
 def definition(question: QuestionShape, trust: TrustedParty, choice: Solution) -> str:
@@ -65,13 +70,15 @@ def _lines(question: QuestionShape, trust: TrustedParty, choice: Solution) -> It
         yield 'model = "central"'
         yield f"budget = {decimal(choice.epsilon)}"
         yield 'adjacency = "substitute"'
+        if choice.threshold is not None:
+            yield from _strings(question, choice.threshold)
     else:
         yield f"epsilon = {decimal(choice.device)}"
     if trust is TrustedParty.SHUFFLED:
         yield from _batch(question, choice)
     yield f'unit = "{question.unit}"'
     yield f"from = {question.start}"
-    yield f"until = {_until(question)}"
+    yield f"until = {question.until}"
     if question.arms > 1:
         yield 'segments = {arm = ["A", "B"]}'
     if question.design_effect > 1:
@@ -107,6 +114,12 @@ def _domain(question: QuestionShape, trust: TrustedParty) -> Iterator[str]:
         yield f'values_file = "values.txt"  # {question.values:,} lines'
 
 
+def _strings(question: QuestionShape, threshold: StringThreshold) -> Iterator[str]:
+    yield f"delta = {delta(question.delta)}"
+    if threshold.noise is NoiseKind.LAPLACE:
+        yield 'noise = "laplace"'
+
+
 def _values(number: int) -> str:
     labels = (f'"value {place}"' for place in range(1, number + 1))
     return f"values = [{', '.join(labels)}]"
@@ -125,13 +138,6 @@ def _batch(question: QuestionShape, choice: Solution) -> Iterator[str]:
         "grace": grace_of(question),
     }
     yield f"batch = {{{', '.join(f'{key} = {number}' for key, number in rules.items())}}}"
-
-
-def _until(question: QuestionShape) -> date:
-    """Return the first day after the periods; a campaign that is one period lasts a year."""
-    if question.unit is Unit.USER:
-        return question.start + YEAR
-    return periods.first_day(question.unit, question.start, question.number_of_periods)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +187,7 @@ class PlanResult:
     toml: str
     over_time: tuple[TimeStrategy, ...]  # at this epsilon for the whole campaign
     batch: BatchPlan | None  # where reports travel by shuffler
+    strings: tuple[StringThreshold, ...]  # that a curator releases: as planned, and otherwise
 
 
 def plan(
@@ -209,6 +216,11 @@ def plan(
         raise QueryError("weights", question.design_effect, fix)
     if trust is not TrustedParty.SHUFFLED and question.batch != BatchTerms():
         raise QueryError("trust", trust, "the terms of a batch are for shuffled: leave them out")
+    if question.rho is not None and (
+        trust is not TrustedParty.CENTRAL or question.candidates is None
+    ):
+        fix = "of open strings that a curator releases: leave it out"
+        raise QueryError("rho", question.rho, fix)
     solver = SOLVERS[trust](question)
     if devices is not None and epsilon is not None:
         return _planned(solver, trust, named, solver.error(devices, parse_epsilon(epsilon)))
@@ -241,7 +253,7 @@ def _require_two(
 
 def _countable(question: QuestionShape) -> None:
     """A curator sums integers, as many as a collection may have, and its collection no measure."""
-    for kind in ("candidates", "features", "questions", "several"):
+    for kind in ("features", "questions", "several"):
         if getattr(question, kind) is not None:
             named = "several values" if kind == "several" else kind
             raise QueryError("trust", "central", f"a curator has no query of {named}: give local")
@@ -260,12 +272,12 @@ def _planned(solver: Solver, trust: TrustedParty, found: str, choice: Solution) 
     mechanism = None if choice.device is None else quantity.family(choice.device)
     shown = choice.epsilon if choice.device is None else choice.device
     times = question.number_of_periods
-    one = guessing_probability(shown, 1)
+    is_pure = trust is not TrustedParty.SHUFFLED and choice.threshold is None
     # a curator may release all periods in one number, of which only the plain sum holds
-    every = (
-        guessing_probability(shown * times, 1)
+    one, every = (
+        [_guess(question, choice, shown * number) for number in (1, times)]
         if trust is TrustedParty.CENTRAL
-        else guessing_probability(shown, times)
+        else [guessing_probability(shown, number) for number in (1, times)]
     )
     return PlanResult(
         trust=trust,
@@ -282,7 +294,7 @@ def _planned(solver: Solver, trust: TrustedParty, found: str, choice: Solution) 
         design_effect=question.design_effect,
         devices=choice.devices,
         epsilon=choice.epsilon,
-        delta=question.delta if trust is TrustedParty.SHUFFLED else Fraction(0),
+        delta=Fraction(0) if is_pure else question.delta,
         device=choice.device,
         error=choice.error,
         population=with_sampling(
@@ -303,7 +315,14 @@ def _planned(solver: Solver, trust: TrustedParty, found: str, choice: Solution) 
         toml=definition(question, trust, choice),
         over_time=time_strategies(question, trust, choice.devices, choice.epsilon),
         batch=batch_plan(solver, choice) if isinstance(solver, CoverSolver) else None,
+        strings=string_thresholds(question, choice),
     )
+
+
+def _guess(question: QuestionShape, choice: Solution, epsilon: Fraction) -> Fraction:
+    """Return how often a bit is guessed from releases; delta of the time all may be revealed."""
+    chance = guessing_probability(epsilon, 1)
+    return chance if choice.threshold is None else chance + question.delta * (1 - chance)
 
 
 def _detectable(solver: Solver, choice: Solution, mechanism: Randomizer | None) -> float | None:

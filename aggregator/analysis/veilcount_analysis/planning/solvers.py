@@ -12,12 +12,13 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from enum import StrEnum
 from fractions import Fraction
 from functools import partial
 from math import sqrt
 
+from veilcount_shared import periods
 from veilcount_shared.collection import Measure
 from veilcount_shared.domain import (
     FEWEST_MOST,
@@ -42,8 +43,10 @@ from ..kinds.registry import NUMBER_KINDS
 from ..mechanisms import share_handler_of
 from ..privacy.trust_models import ErrorEstimate, Quantity
 from ..privacy.trust_models.quantity import two_sided
+from ..releases.string_threshold import StringThreshold
 
 USUAL = {Unit.EVENT: 30, Unit.DAY: 30, Unit.WEEK: 12, Unit.MONTH: 12, Unit.USER: 1}
+YEAR = timedelta(days=365)
 MOST_ARMS = 2
 MOST_EFFECT = 100  # of weights
 YES_OR_NO = 2
@@ -113,6 +116,7 @@ class QuestionShape:
     fakes: Fraction = Fraction(1, 100)
     design_effect: float = 1.0
     batch: BatchTerms = BatchTerms()
+    rho: Fraction | None = None  # of one release of open strings, of a budget in rho
 
     def __post_init__(self) -> None:
         self._check_enums()
@@ -184,6 +188,13 @@ class QuestionShape:
     def number_of_periods(self) -> int:
         """The number of periods; by default what is usual for the unit."""
         return USUAL[self.unit] if self.periods is None else self.periods
+
+    @property
+    def until(self) -> date:
+        """The first day after the periods; a campaign that is one period lasts a year."""
+        if self.unit is Unit.USER:
+            return self.start + YEAR
+        return periods.first_day(self.unit, self.start, self.number_of_periods)
 
     @property
     def quantity(self) -> Quantity:
@@ -268,6 +279,7 @@ class Solution:
     error: ErrorEstimate
     least_share: float | None = None  # of an open string that is found half of the time
     covers: int = 0  # cover reports of a batch
+    threshold: StringThreshold | None = None  # of open strings that a curator releases
 
     @property
     def accuracy(self) -> float:

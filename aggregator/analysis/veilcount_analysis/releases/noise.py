@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from math import ceil, log, pi, sqrt
 from typing import Self
+
+from numpy.random import Generator
 
 from .discrete_gaussian import DiscreteGaussianNoise
 from .discrete_laplace import SAFE, DiscreteLaplaceNoise
@@ -102,6 +104,16 @@ def calibrated_noise(
 def noise_source(kind: NoiseKind) -> NoiseSource:
     """Return OpenDP's draws of a kind."""
     return _KINDS[kind].source
+
+
+def simulated_source(kind: NoiseKind, generator: Generator) -> NoiseSource:
+    """Return draws for simulations, which a generator repeats: never for a release."""
+
+    def add(true: Sequence[int], scale: float) -> list[int]:
+        drawn = noise_distribution(kind, scale).draw(len(true), generator)
+        return [one + two for one, two in zip(true, drawn, strict=True)]
+
+    return add
 
 
 def noise_selector(kind: NoiseKind) -> Selector:

@@ -158,6 +158,22 @@ def price_query(request: Mapping[str, object], collection: Collection) -> Priced
     return question
 
 
+def first_period_query(
+    collection: Collection, query: object, rho: Fraction | None = None
+) -> PricedQuery:
+    """Return a query of the first period, by default at all of its budget: what can be planned.
+
+    A period pays as many times the rho as a person gives answers in it, squared.
+    """
+    last = period_end(collection, 0).date() - timedelta(days=1)
+    days = {"from": collection.start, "to": last}
+    if rho is None and Accounting.of_collection(collection) is Accounting.EPSILON:
+        return price_query({"query": query, "epsilon": collection.unit_epsilon, **days}, collection)
+    answers = person_contributions(collection, range(1)) * collection.per_day
+    most = Fraction(period_budget(collection) * RHO_GRAIN // answers, RHO_GRAIN)
+    return price_query({"query": query, "rho": most if rho is None else rho, **days}, collection)
+
+
 def _cost(request: Mapping[str, object], collection: Collection) -> ReleaseCost:
     epsilon, rho = request.get("epsilon"), request.get("rho")
     if rho is None:

@@ -1,7 +1,7 @@
-"""What a simulated batch is compared in: its reports among covers, and local noise.
+"""What a simulated collection is compared in: its own model, and local noise.
 
-Both are at the epsilon that the batch has against the server. Where there are no covers, a
-collection's own reports are all there is.
+Both are at the same epsilon: of a shuffled batch the one against the server, of a curator's strings
+the budget. Of a local collection, and of a batch without covers, its own reports are all there is.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..text import number_format
 from .population import GeneratorRandomSource
 
 MOST_COVERS = 10_000_000  # drawn one by one
-SHUFFLED, LOCAL = "shuffled", "local"
+SHUFFLED, LOCAL, CENTRAL = "shuffled", "local", "central"
 
 Runs = Annotated[
     int | None,
@@ -58,11 +58,28 @@ class BatchModel:
 
 def batch_models(collection: Collection) -> tuple[BatchModel, ...]:
     """Return the models of a collection, its own first."""
+    if collection.trust.reveals:
+        return BatchModel(CENTRAL, collection), BatchModel(LOCAL, _local(collection))
     rules = collection.batch
     if rules is None or not rules.covers:
         return (BatchModel(LOCAL, collection),)
     local = replace(collection, model=Model.LOCAL, epsilon=rules.epsilon, batch=None)
     return BatchModel(SHUFFLED, collection, rules.covers), BatchModel(LOCAL, local)
+
+
+def _local(collection: Collection) -> Collection:
+    """Return a curator's question with as much epsilon for each device to randomize by."""
+    return replace(
+        collection,
+        model=Model.LOCAL,
+        epsilon=collection.unit_epsilon,
+        budget=None,
+        adjacency=None,
+        delta=None,
+        noise=None,
+        batch=None,
+        twin=None,
+    )
 
 
 def covers_line(collection: Collection) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ each device answers once, so that the number of answers is public as it is on th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -21,7 +21,8 @@ from veilcount_shared.periods import Unit
 from ..estimation import MeanEstimate, ShareEstimates
 from ..mechanisms import estimate
 from ..mechanisms.sampling import Floats, Ints, summed
-from ..releases import DiscreteLaplaceNoise, draw_release, price_query
+from ..releases import NoiseKind, draw_release, price_query
+from ..releases.noise import simulated_source
 from ..series.packed_rows import Counters
 from .population import Population, simulate
 from .simulated_figures import (
@@ -129,11 +130,7 @@ def central_estimate(
     places = _integers(population.inputs, paired.inputs) if number else population.inputs
     counters = summed(places, population.devices, collection.inputs)[: paired.inputs]
     request = {"query": "mean" if number else "histogram", "epsilon": paired.unit_epsilon}
-
-    def noise(true: Sequence[int], scale: float) -> list[int]:
-        drawn = DiscreteLaplaceNoise(scale).draw(len(true), generator)
-        return [one + two for one, two in zip(true, drawn, strict=True)]
-
+    noise = simulated_source(NoiseKind.LAPLACE, generator)
     release = draw_release(price_query(request, paired), counters, level, noise=noise)
     whole = 1 if number else population.n
     return SimulatedEstimate(

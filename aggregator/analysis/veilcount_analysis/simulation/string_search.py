@@ -1,9 +1,9 @@
-"""Open strings of a known population, and which of them a search finds."""
+"""Open strings of a known population, and which of them a search or a curator's release finds."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from string import ascii_lowercase
 from typing import Annotated, Any, ClassVar
 
@@ -26,8 +26,14 @@ from ..mechanisms.candidate_search import (
 )
 from ..mechanisms.sampling import Ints
 from ..query_params import parameter
+from ..releases import draw_release
+from ..releases.noise import simulated_source
+from ..releases.priced_query import first_period_query
+from ..releases.query_types.strings_query import StringsQuery
+from ..releases.string_threshold import StringThreshold
 from ..series.packed_rows import Counters
 from ..text import number_format
+from ..text.number_format import decimal
 from ..text.view_parts import Table
 from .batch_models import BatchModel, Runs, batch_models, covers_line, run_count
 from .population import Population, simulate
@@ -91,9 +97,11 @@ def simulate_strings(
         weights = query.truth.ranked(query.strings)
     candidates = _candidates(domain, query, len(weights), generator)
     devices = apportion(query.n, weights)
-    search = _discovery if domain.prefixes else _search
     results = {
-        model: [search(model, candidates, devices, generator, query.level) for _ in range(runs)]
+        model: [
+            _search_of(model)(model, candidates, devices, generator, query.level)
+            for _ in range(runs)
+        ]
         for model in models
     }
     order = np.argsort(-devices, kind="stable")
@@ -102,26 +110,21 @@ def simulate_strings(
         | {model.name: searches[0].estimate.at(place) for model, searches in results.items()}
         for place in order[: query.top].tolist()
     ]
-    first = results[models[0]][0]
-    is_found = np.isfinite(first.estimate.value[: len(devices)])
-    facts = {
-        "strings": len(devices),
-        "candidates": 0 if domain.prefixes else len(candidates.texts),
-        "found": int(is_found.sum()),
-        "false": first.false_finds,
-        "least_share": open_handler(collection).least_share(query.n, first.alpha, models[0].covers),
-        "most_frequent": {
-            str(head): int(is_found[order[:head]].sum()) for head in HEADS if head <= len(order)
-        },
-    }
+    tested = 0 if domain.prefixes else len(candidates.texts)
+    first, *further = (_facts(searches[0], order, tested) for searches in results.values())
+    threshold = results[models[0]][0].threshold
     errors = [_errors(model, searches, devices) for model, searches in results.items()]
     among = {"runs": runs, "errors": errors} if models[0].covers else {}
     return SimulatedFigures(
         n=query.n,
         level=query.level,
-        facts={"values": rows, "search": facts} | among,
+        facts={"values": rows, "search": first} | among | _release_facts(threshold, further),
         table=truth_table(rows, ("value",), missing="not found"),
-        closing=(*_closing(facts), *covers_line(collection)),
+        closing=(
+            *_closing(first),
+            *(_release_lines(threshold, further) if threshold else ()),
+            *covers_line(collection),
+        ),
         errors=_error_table(errors, runs) if among else None,
     )
 
@@ -157,7 +160,11 @@ class SearchResult:
 
     estimate: SimulatedEstimate  # NaN: not found
     false_finds: int  # strings that no device has
-    alpha: float  # the chance of a false find
+    least_share: float  # of a string that is found half of the time
+    threshold: StringThreshold | None = None  # of a release
+
+
+Search = Callable[[BatchModel, Candidates, Ints, Generator, float], SearchResult]
 
 
 def _search(
@@ -170,7 +177,8 @@ def _search(
     counters = model.among_covers(reports, generator)
     places = found_places(model.collection, counters, candidates, alpha, model.covers)
     estimate = _estimate(model, counters, candidates, places, level)
-    return SearchResult(estimate, int(np.count_nonzero(places >= strings)), alpha)
+    false_finds = int(np.count_nonzero(places >= strings))
+    return SearchResult(estimate, false_finds, _least_share(model, population.n, alpha))
 
 
 def _discovery(
@@ -184,7 +192,39 @@ def _discovery(
     texts = discovered(model.collection, counters, (), alpha, model.covers).texts
     places = np.array([place_of[text] for text in texts if text in place_of], np.int64)
     estimate = _estimate(model, counters, strings, places, level)
-    return SearchResult(estimate, len(texts) - len(places), alpha)
+    least_share = _least_share(model, int(devices.sum()), alpha)
+    return SearchResult(estimate, len(texts) - len(places), least_share)
+
+
+def _least_share(model: BatchModel, n: int, alpha: float) -> float:
+    return open_handler(model.collection).least_share(n, alpha, model.covers)
+
+
+def _release(
+    model: BatchModel, candidates: Candidates, devices: Ints, generator: Generator, level: float
+) -> SearchResult:
+    """Release the strings that so many devices have each, and name the candidates among them."""
+    n, strings = int(devices.sum()), len(devices)
+    question = first_period_query(model.collection, StringsQuery.kind)
+    threshold = StringThreshold.from_query(question, level)
+    present = np.flatnonzero(devices)  # a string that nobody has is no counter
+    places, rows = np.unique(candidates.places[present], return_inverse=True)
+    counters = np.stack([places, np.bincount(rows, devices[present]).astype(np.int64)])
+    noise = simulated_source(threshold.noise, generator)
+    release = draw_release(question, counters, level, noise=noise)
+    named = np.flatnonzero(np.isin(candidates.places, release.labels))
+    columns = np.searchsorted(release.labels, candidates.places[named])
+    figures = np.full((3, len(candidates.texts)), np.nan)
+    figures[:, named] = np.array([release.values, release.low, release.high])[:, columns] / n
+    false_finds = int(np.count_nonzero(named >= strings))
+    least_share = threshold.threshold / n
+    return SearchResult(SimulatedEstimate(*figures), false_finds, least_share, threshold)
+
+
+def _search_of(model: BatchModel) -> Search:
+    if model.collection.trust.reveals:
+        return _release
+    return _discovery if open_domain(model.collection).prefixes else _search
 
 
 def draw_beginnings(
@@ -244,6 +284,44 @@ def _error_table(errors: Sequence[Mapping[str, Any]], runs: int) -> Table:
         for row in errors
     ]
     return Table(f"Over {runs:,} batches, on average", ERRORS, rows)
+
+
+def _facts(search: SearchResult, order: Ints, candidates: int) -> dict[str, Any]:
+    """Return how many strings are found of those that devices have, the most frequent first."""
+    is_found = np.isfinite(search.estimate.value[order])
+    return {
+        "strings": len(order),
+        "candidates": candidates,
+        "found": int(is_found.sum()),
+        "false": search.false_finds,
+        "least_share": search.least_share,
+        "most_frequent": {
+            str(head): int(is_found[:head].sum()) for head in HEADS if head <= len(order)
+        },
+    }
+
+
+def _release_facts(
+    threshold: StringThreshold | None, further: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return the threshold of a release, and what local reports find; nothing without one."""
+    if threshold is None:
+        return {}
+    exact = {"epsilon": threshold.epsilon, "rho": threshold.rho}
+    costs = {name: None if cost is None else decimal(cost) for name, cost in exact.items()}
+    return {"release": asdict(threshold) | costs, "local": further[0]}
+
+
+def _release_lines(
+    threshold: StringThreshold, further: Sequence[Mapping[str, Any]]
+) -> Iterator[str]:
+    yield f"central: {threshold.sentence}"
+    for search in further:
+        least = number_format.share(search["least_share"])
+        yield (
+            f"local, at the same epsilon (substitution): {search['found']:,} of the"
+            f" {search['strings']:,} strings are found; one of {least} half of the time"
+        )
 
 
 def _closing(search: Mapping[str, Any]) -> tuple[str, ...]:

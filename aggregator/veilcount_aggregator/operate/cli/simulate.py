@@ -16,6 +16,7 @@ from veilcount_analysis.simulation.simulated_figures import SimulatedFigures
 from veilcount_analysis.text import number_format
 from veilcount_analysis.text.view_parts import Part
 from veilcount_shared import Collection
+from veilcount_shared.collection import Adjacency
 
 from . import options
 from .output import print_result, spinner
@@ -38,8 +39,9 @@ def command(file: Path, name: str, *, params: Parameters, seed: int | None, as_j
 
     Simulated devices answer collection NAME of FILE once, drawn from the mechanism's exact
     distribution. Of values and means, a trusted curator queries the same devices at the same
-    epsilon; of open strings, candidates are tested; of features, moments are estimated; of a trend,
-    all of its periods are. Shuffled batches are drawn with covers, many times over, next to local
+    epsilon; of open strings, candidates are tested, or a curator's release of a period is drawn and
+    local reports are compared with it; of features, moments are estimated; of a trend, all of its
+    periods are. Shuffled batches are drawn with covers, many times over, next to local
     noise and, of values and means, a curator at the epsilon against the server.
     """
     collection = options.load_collection(file, name)
@@ -59,12 +61,18 @@ def command(file: Path, name: str, *, params: Parameters, seed: int | None, as_j
     answers = "one answer each," if collection.kind.fresh else "all reports together at"
     title = (
         f"{collection.name}: n = {simulated.n:,} devices, {answers} epsilon"
-        f" {number_format.epsilon(collection.unit_epsilon)} (substitution), intervals at"
+        f" {number_format.epsilon(collection.unit_epsilon)}{_terms(collection)}, intervals at"
         f" {simulated.level:.4g} {simulated.estimand} (--seed {seed})"
     )
     errors = [simulated.errors] if simulated.errors else []
     parts: list[Part] = [title, simulated.table, *errors, *simulated.closing]
     print_result(document | dict(simulated.facts), parts, as_json=as_json)
+
+
+def _terms(collection: Collection) -> str:
+    """Return what goes with the epsilon: a curator's delta, and the adjacency."""
+    delta = f" and delta {number_format.decimal(collection.delta)}" if collection.delta else ""
+    return f"{delta} ({number_format.adjacency(collection.adjacency or Adjacency.SUBSTITUTE)})"
 
 
 def _simulate(
@@ -79,10 +87,10 @@ def _simulate(
 
 def _simulated_kind(collection: Collection) -> Kind[object, object]:
     """Return the kind of a collection, or refuse one that is not simulated."""
-    if collection.trust.reveals:
+    kind = kind_of(collection)
+    if collection.trust.reveals and not kind.simulates_releases:
         fix = f"{collection.name} is central: give a local one, which is compared with a curator"
         raise click.BadParameter(fix, param_hint="NAME")
-    kind = kind_of(collection)
     if kind.simulation is None:
         supported = ", ".join(query.subject for query in QUERIES)
         raise click.BadParameter(

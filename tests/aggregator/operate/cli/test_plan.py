@@ -117,7 +117,10 @@ def test_open_strings_and_features_have_figures_of_their_own(typed: Type) -> Non
     numbers = ("--devices", "1000000", "--epsilon", "2")
     strings = typed("plan", *numbers, "--candidates", "1000000").out
     features = typed("plan", *numbers, "--features", "3").out
+    curated = typed("plan", *numbers, "--candidates", "9", "--trust", "central").out
 
+    assert "a string is found half of the time if 18 of them have it" in curated
+    assert "gaussian  rho 0.0834417" in curated
     assert "0.43%" in strings
     assert "of them have is found half of the time, among 1,000,000 candidates" in strings
     assert 'values = "open"' in strings

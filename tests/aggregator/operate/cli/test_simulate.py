@@ -66,6 +66,16 @@ epsilon = 2
 unit = "user"
 from = 2026-11-01
 until = 2027-01-01
+[curated]
+question = "Which word?"
+values = "open"
+model = "central"
+budget = 2
+delta = 0.000001
+noise = "laplace"
+unit = "user"
+from = 2026-11-01
+until = 2027-01-01
 [letters]
 question = "Which word?"
 values = "open"
@@ -126,6 +136,25 @@ def test_open_strings_are_found_or_not_and_shown_with_the_truth(typed: Type, oth
     assert hardly["local"] is None
     assert (printed["search"]["found"], printed["search"]["false"]) == (2, 0)
     assert printed["search"]["candidates"] == 500
+
+
+def test_a_curator_releases_strings_that_local_reports_do_not_show(
+    typed: Type, others: str
+) -> None:
+    """One interval at 0.9999: with another seed it would miss 1 time in 10,000."""
+    words = (
+        "simulate", others, "curated", "--n", "100000", "--seed", "3", "--level", "0.9999",
+        "--truth", "often=999", "--truth", "rarely=1", "--candidates", "500",
+    )  # fmt: skip
+    printed, text = typed(*words, "--json").json, typed(*words).out
+    _, rarely = printed["values"]
+
+    assert rarely["central"]["low"] <= rarely["truth"] <= rarely["central"]["high"]
+    assert rarely["local"] is None
+    assert (printed["search"]["found"], printed["local"]["found"]) == (2, 1)
+    assert (printed["release"]["threshold"], printed["release"]["epsilon"]) == (8, "2")
+    assert "epsilon 2 and delta 0.000001 (add-remove)" in text
+    assert "released half of the time if 8 people have it" in text
 
 
 def test_a_distribution_of_invented_strings_shows_how_many_are_found(

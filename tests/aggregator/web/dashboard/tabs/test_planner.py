@@ -42,6 +42,10 @@ def test_the_page_opens_with_a_common_plan_that_begins_today(analyst: Visitor) -
         ("kind=number&low=0&high=240&devices=20000&epsilon=1", "the mean is known to +/- "),
         ("kind=strings&devices=1000000&epsilon=2", "a string that 0.43% of them have is found"),
         ("kind=strings&epsilon=2&margin=0.5&candidates=1000", "among 1,000 candidates."),
+        (
+            "kind=strings&devices=20000&epsilon=1&trust=central",
+            "a string is found half of the time if 33 of them have it.",
+        ),
         ("kind=features&devices=1000000&epsilon=1", "each moment is known to +/- 0.0118."),
         ("kind=tables&devices=100000&epsilon=1&questions=2 3 3", "each cell is known to +/- "),
         ("kind=several&devices=20000&epsilon=1", "few tick is known to +/- 3.5 points"),
