@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache, partial
-from importlib.resources import files
 from pathlib import Path
 from threading import RLock, get_ident
 from typing import Any
@@ -29,6 +28,7 @@ from . import file_checks
 from .interface import StateError
 from .key_derivation import new_root
 from .losses import Loss
+from .package_files import package_file
 
 FILE = "veilcount.db"
 BUSY_SECONDS = 5.0
@@ -238,7 +238,7 @@ def _make(database: sqlite3.Connection, name: str) -> None:
     with transaction(database):
         version = database.execute("pragma user_version").fetchone()[0]
         if version == 0:
-            for statement in _schema().split(";"):
+            for statement in load_schema().split(";"):
                 database.execute(statement)
             database.execute(f"pragma user_version = {VERSION}")
     if version not in {0, VERSION}:
@@ -265,8 +265,10 @@ def _set_wal(database: sqlite3.Connection) -> None:
 
 
 @cache
-def _schema() -> str:
-    return (files(__package__) / "schema.sql").read_text("utf-8")
+def load_schema() -> str:
+    """Return the statements that make the tables."""
+    with package_file("schema.sql") as file:
+        return file.read_text("utf-8")
 
 
 def _is_damage(error: Exception) -> bool:
