@@ -125,6 +125,8 @@ def _directory(directory: Path) -> Iterator[DiagnosticResult]:
 
 def filesystem(directory: Path) -> str:
     """Return what kind of file system a directory lies on; empty where it is unknown."""
+    if not hasattr(os, "major"):  # on Windows
+        return ""
     try:
         device = directory.stat().st_dev
         mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace")

@@ -1,7 +1,7 @@
 """The file of a state: opened, shared by threads and processes, kept through forks, set aside.
 
-WAL with synchronous=FULL: a commit is on the disk when it returns. Every write is one BEGIN
-IMMEDIATE transaction, so two processes never see the same free slot.
+WAL with synchronous=FULL and fullfsync: a commit is on the disk when it returns. Every write is one
+BEGIN IMMEDIATE transaction, so two processes never see the same free slot.
 
 Two rules come from how SQLite may be corrupted [sqlite.org/howtocorrupt, 2.4 and 2.6]. A damaged
 file is never renamed, since whoever has it open would delete the new one's WAL when they leave: it
@@ -234,6 +234,7 @@ def _make(database: sqlite3.Connection, name: str) -> None:
     """Set what holds for one connection, and make the tables of a new file."""
     _set_wal(database)
     database.execute("pragma synchronous = full")
+    database.execute("pragma fullfsync = on")  # of macOS, whose fsync leaves it to the disk's cache
     database.execute("pragma secure_delete = on")  # a held value that is wiped is not left behind
     with transaction(database):
         version = database.execute("pragma user_version").fetchone()[0]
