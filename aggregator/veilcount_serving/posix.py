@@ -44,7 +44,7 @@ def sync_file(descriptor: int, *, data_only: bool = False) -> None:
     """Wait until a file is on the disk; of data alone, its times may be older.
 
     On macOS fsync(2) leaves the data to the disk's own cache, so the disk is asked to write that
-    too, on file systems that can [fcntl(2), F_FULLFSYNC; SQLite's os_unix.c, full_fsync].
+    too, on file systems that can [fcntl(2), F_FULLFSYNC; SQLite does the same].
     """
     if sys.platform == "darwin":
         from fcntl import F_FULLFSYNC, fcntl  # noqa: PLC0415 - of macOS alone

@@ -22,12 +22,12 @@ HOMES = {"HOME": "home", "LOCALAPPDATA": "local"}
 def record(url: str, definitions: str, state: str) -> object:
     """Ask, record, deliver, and show the receipt."""
     client = veilcount_client.Client(url, collections=definitions, state_dir=state)
-    asked = client.must_ask
+    must_ask = client.must_ask
     client.consent(True)
     client.record(NAME, True)
     flushed = client.flush(timeout=30)
     receipt = client.receipt()
-    return asked, flushed, receipt.problem, receipt.entries[0].answers, len(receipt.html()) > 0
+    return must_ask, flushed, receipt.problem, receipt.entries[0].answers, len(receipt.html()) > 0
 
 
 def go_on(url: str, definitions: str, state: str) -> object:

@@ -41,9 +41,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
     return seen
 
 
-def test_on_macos_the_disk_is_asked_to_write_its_cache(
-    on_macos: pytest.MonkeyPatch, calls: Calls
-) -> None:
+def test_on_macos_the_disk_writes_its_cache(on_macos: pytest.MonkeyPatch, calls: Calls) -> None:
     sync_file(0)
     sync_file(0, data_only=True)
 
