@@ -54,12 +54,12 @@ def develop(url: str, definitions: str, state: str) -> object:
 
 def planted(url: str, definitions: str, state: str) -> object:
     """Do what the platform does not have, and show how each fails."""
-    return {step.__name__: _failure(lambda step=step: step(Path(definitions))) for step in PLANTED}
+    return {step.__name__: _failure(step, Path(definitions)) for step in PLANTED}
 
 
-def _failure(step: Callable[[], object]) -> str:
+def _failure(step: Callable[[Path], object], file: Path) -> str:
     try:
-        return f"works: {step()}"
+        return f"works: {step(file)}"
     except Exception as error:  # noqa: BLE001 - whatever it is
         return str(error)
 

@@ -108,7 +108,7 @@ def test_a_programming_error_is_not_damage(sqlite: SqliteEngine) -> None:
     assert not state.losses()
 
 
-def test_a_commit_is_written_to_the_disk_on_macos_too(sqlite: SqliteEngine) -> None:
+def test_a_commit_is_written_to_the_disk_on_macos_too(tmp_path: Path) -> None:
     """Of macOS alone, whose fsync(2) leaves it to the disk's own cache."""
-    with sqlite.open()._reading() as database:
+    with SqliteState(tmp_path)._reading() as database:
         assert database.execute("pragma fullfsync").fetchone() == (1,)
