@@ -11,6 +11,7 @@ import pytest
 
 from veilcount_client.state import StateError
 from veilcount_client.state.losses import Loss
+from veilcount_client.state.sqlite import SqliteState
 from veilcount_client.state.sqlite_database import FILE
 
 from .conftest import SqliteEngine
