@@ -10,11 +10,11 @@ import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from mmap import PAGESIZE
 from pathlib import Path
 
 HOST = "127.0.0.1"
 LOWEST_PORT, PORTS = 10_000, 12_000
-TICKS, PAGE = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
 SYNCS = "fsync,fdatasync"
 _PARENT, _TIMES = 1, slice(11, 13)  # fields behind the name, which may have spaces
 
@@ -63,13 +63,14 @@ def family(pid: int) -> list[int]:
 
 def cpu_seconds(*pids: int) -> float:
     """Return the CPU seconds of processes, of all their threads; one that is gone has none."""
-    return sum(sum(map(int, fields[_TIMES])) for fields in map(_fields, pids) if fields) / TICKS
+    ticks = os.sysconf("SC_CLK_TCK")
+    return sum(sum(map(int, fields[_TIMES])) for fields in map(_fields, pids) if fields) / ticks
 
 
 def resident_bytes(pid: int) -> int:
     """Return the memory of a process, what it shares included; 0 if it is gone."""
     try:
-        return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * PAGE
+        return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * PAGESIZE
     except OSError:
         return 0
 

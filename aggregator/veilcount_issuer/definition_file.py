@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from veilcount_aggregator.store.durable_files import sync_path
+from veilcount_serving.posix import sync_file
 from veilcount_shared import Collection, parse_collections
 from veilcount_shared.collection import Linkage
 from veilcount_shared.collection.loading import NOT_UTF8, read_values
@@ -48,7 +49,7 @@ class DefinitionFile:
             os.fchmod(file.fileno(), self.path.stat().st_mode & 0o777)
             file.write(self.text.encode())
             file.flush()
-            os.fsync(file.fileno())
+            sync_file(file.fileno())
         pending.replace(self.path)
         sync_path(self.path.parent)
 

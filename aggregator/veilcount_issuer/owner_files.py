@@ -10,6 +10,7 @@ from pathlib import Path
 
 from veilcount_aggregator.store.durable_files import sync_path
 from veilcount_serving.errors import SettingsError
+from veilcount_serving.posix import sync_file
 
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
@@ -22,7 +23,7 @@ def create_owner_only(path: Path, content: bytes) -> None:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
             file.flush()
-            os.fsync(file.fileno())
+            sync_file(file.fileno())
         path.hardlink_to(pending)  # fails if it exists, which a rename does not
     finally:
         with suppress(FileNotFoundError):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ctypes
 import multiprocessing
 import os
-import resource
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -19,6 +19,7 @@ from .worker_supervisor import DRAIN_SECONDS, WorkerSupervisor
 
 STARTING_SECONDS = 60.0
 MAX_ARENAS = 2
+OPEN_MAX = 10_240  # syslimits.h of macOS
 _M_ARENA_MAX = -8  # malloc.h
 
 
@@ -56,7 +57,11 @@ Announce = Callable[[StartupSummary], None]
 
 def raise_file_limit() -> None:
     """Allow as many open files as the system lets us: each connection is one."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    import resource  # noqa: PLC0415 - where nothing is served it may be missing
+
+    soft, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if sys.platform == "darwin":  # which refuses what it calls its limit [setrlimit(2), OPEN_MAX]
+        most = max(soft, min(most, OPEN_MAX))
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 

@@ -82,6 +82,7 @@ class CrowdStates:
         )
         self._db.execute("pragma journal_mode = wal")
         self._db.execute("pragma synchronous = full")
+        self._db.execute("pragma fullfsync = on")  # of macOS, as `sync_file`
         self._db.execute(_SCHEMA)
 
     def close(self) -> None:

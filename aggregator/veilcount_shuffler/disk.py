@@ -5,17 +5,22 @@ A file is owner-only and appears whole. What is durable when a function returns,
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from veilcount_serving.posix import LOCK_EX, LOCK_SH, flock, require_posix, sync_file
 
 PENDING = ".pending"
 
 
 class Disk:
     """The files of a store, and its locks."""
+
+    def __init__(self) -> None:
+        """Refuse a platform without them."""
+        require_posix("a shuffler")
 
     def step(self, what: str) -> None:
         """Pass between two effects: nothing happens here."""
@@ -61,7 +66,7 @@ class Disk:
     def sync(self, descriptor: int) -> None:
         """Make the bytes of a file durable."""
         self.step("sync")
-        os.fdatasync(descriptor)
+        sync_file(descriptor, data_only=True)
 
     def unlink(self, path: Path) -> None:
         """Remove a file, if it is there."""
@@ -73,7 +78,7 @@ class Disk:
         self.step("sync folder")
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            os.fsync(descriptor)
+            sync_file(descriptor)
         finally:
             os.close(descriptor)
 
@@ -82,7 +87,7 @@ class Disk:
         """Have the lock of a file: alone, or with others that share it."""
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            self.take(descriptor, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
+            self.take(descriptor, LOCK_EX if exclusive else LOCK_SH)
             yield
         finally:
             os.close(descriptor)
@@ -90,7 +95,7 @@ class Disk:
     def take(self, descriptor: int, kind: int) -> None:
         """Take a lock, once others let it go."""
         self.step("lock")
-        fcntl.flock(descriptor, kind)
+        flock(descriptor, kind)
 
     def _write_new(self, path: Path, content: bytes) -> None:
         path.unlink(missing_ok=True)

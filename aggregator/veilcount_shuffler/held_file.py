@@ -7,12 +7,13 @@ A record that is torn, or that a power cut left as zeros, was never acknowledged
 
 from __future__ import annotations
 
-import fcntl
 import os
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+
+from veilcount_serving.posix import LOCK_EX, LOCK_NB, flock
 
 from .disk import Disk
 
@@ -85,7 +86,7 @@ def _own_file(folder: Path) -> int:
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         descriptor = os.open(folder / f"{HELD}.{number}", flags, 0o600)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            flock(descriptor, LOCK_EX | LOCK_NB)
         except BlockingIOError:
             os.close(descriptor)
             number += 1

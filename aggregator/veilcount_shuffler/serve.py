@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import os
-import resource
 import signal
 import sys
 import threading
@@ -118,6 +117,8 @@ def serve_shuffler(settings: ShufflerSettings, bind: ListenAddress, announce: An
 
 def forbid_core_dumps() -> None:
     """Have a crash write no memory to a disk."""
+    import resource  # noqa: PLC0415 - where nothing is served it may be missing
+
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 

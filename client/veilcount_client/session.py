@@ -85,7 +85,11 @@ class Session:
 
     def flush(self, timeout: float, until: Literal["delivered", "stored"]) -> bool:
         """Store what was recorded and, until delivered, send it; return whether all of it was."""
-        if self.worker is None or not self.worker.store():
+        if self.worker is None:
+            if why := self.problems.messages.get("open"):
+                self.problems.warn_once("flush", f"nothing was recorded: {why}")
+            return False
+        if not self.worker.store():
             return False
         return until == "stored" or self.worker.deliver(timeout)
 

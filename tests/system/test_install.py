@@ -137,26 +137,6 @@ def test_sql_and_lua_are_read_from_an_archive_too(
     assert "commit" in scripts
 
 
-@pytest.mark.full
-def test_a_frozen_app_has_sql_and_lua(
-    wheels: list[Path], definitions: Path, tmp_path: Path
-) -> None:
-    """By the hook that the wheel brings: PyInstaller leaves out files that nobody names."""
-    environment = Environment.create(tmp_path / "venv", wheels, "veilcount", "pyinstaller")
-    (tmp_path / "app.py").write_text(RECORD, encoding="ascii")
-    cache = {"PYINSTALLER_CONFIG_DIR": str(tmp_path / "cache")}
-    freeze = ("-m", "PyInstaller", "--log-level", "ERROR", "app.py")
-    frozen = environment.run("python", *freeze, cwd=tmp_path, **cache)
-    app = [tmp_path / "dist" / "app" / "app", definitions, tmp_path / "state"]
-    run = subprocess.run(app, capture_output=True, text=True, check=False)
-
-    assert frozen.returncode == 0, frozen.stderr
-    assert run.returncode == 0, run.stderr
-    _, answers, *scripts = run.stdout.split()
-    assert answers == "1"
-    assert "commit" in scripts
-
-
 # -- veilcount-analysis ----------------------------------------------------------------------------
 
 

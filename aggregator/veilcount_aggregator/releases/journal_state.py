@@ -11,7 +11,6 @@ would answer for each other.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import platform
@@ -25,6 +24,7 @@ from datetime import datetime
 from pathlib import Path
 
 from veilcount_serving.errors import system_reason
+from veilcount_serving.posix import LOCK_EX, LOCK_NB, flock, sync_file
 
 from ..errors import StoreFull, StoreUnavailable, StoreUnfit
 from ..store.durable_files import sync_path
@@ -120,7 +120,7 @@ class StateFile:
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
                 json.dump(asdict(state), file, sort_keys=True)
                 file.flush()
-                os.fsync(file.fileno())
+                sync_file(file.fileno())
             part.replace(self.path)
             sync_path(self.path.parent)
         except OSError as error:
@@ -133,7 +133,7 @@ class StateFile:
         deadline = time.monotonic() + seconds
         while True:
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                flock(descriptor, LOCK_EX | LOCK_NB)
             except BlockingIOError:
                 if time.monotonic() >= deadline:
                     raise StateFileBusy(

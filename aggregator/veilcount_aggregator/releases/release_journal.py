@@ -9,7 +9,6 @@ its answer never left. Its identity is in a file of its own (`journal_state`).
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -22,6 +21,7 @@ from tempfile import TemporaryFile
 from typing import Any, Generic, TypeVar
 
 from veilcount_serving.errors import SettingsError, system_reason
+from veilcount_serving.posix import LOCK_EX, flock, sync_file
 
 from ..errors import StoreFull, StoreUnavailable, StoreUnfit
 from ..settings import Settings
@@ -97,14 +97,14 @@ class ReleaseJournal:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW  # what it cuts off is never another's
             with os.fdopen(os.open(self.path, flags, 0o600), "rb+") as file:
-                fcntl.flock(file, fcntl.LOCK_EX)
+                flock(file, LOCK_EX)
                 journaled = _whole(file.read())
                 there = set(map(seal, journaled))
                 file.seek(sum(map(len, journaled)))
                 file.truncate()
                 file.writelines(text(mark) for mark in seals if mark not in there)
                 file.flush()
-                os.fsync(file.fileno())
+                sync_file(file.fileno())
             sync_path(self.path.parent)  # a new file is lost without it
         except OSError as error:
             raise StoreFull(

@@ -22,10 +22,10 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from fcntl import LOCK_EX, flock
 from pathlib import Path
 
 from veilcount_serving.errors import system_reason
+from veilcount_serving.posix import LOCK_EX, flock
 
 from ..errors import StoreUnfit
 from .durable_files import sync_path

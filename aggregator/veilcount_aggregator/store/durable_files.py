@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from veilcount_serving.posix import sync_file
+
 FileIdentity = tuple[int, int]  # device, inode
 
 
@@ -21,6 +23,6 @@ def sync_path(path: Path) -> None:
     """Wait until a file, or a folder's list of names, is on the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
+        sync_file(descriptor)
     finally:
         os.close(descriptor)

@@ -6,6 +6,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from veilcount_serving.errors import SettingsError
+from veilcount_serving.posix import require_posix
 
 from .engine import Engine
 from .interface import Store
@@ -30,6 +31,7 @@ def engine_for(url: str) -> Engine:
 
 def open_store(url: str, *, make: bool = False, heights: Path | None = None) -> Store:
     """Open the store at a URL, see `Engine.open`."""
+    require_posix("a store")
     return engine_for(url).open(url, make=make, heights=heights)
 
 

@@ -12,10 +12,10 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 
 from veilcount_serving.errors import SettingsError
+from veilcount_serving.posix import LOCK_EX, LOCK_NB, flock
 
 from .durable_files import file_identity
 

@@ -153,6 +153,7 @@ class ClientWorker:
         if self.uploader.outboxes.has_true_values and self._process.thread is not None:
             self._send_last(EXIT_SECONDS)
         self.let_go()
+        self.state.close()  # Windows removes no directory in which a file is open
 
     def _send_last(self, timeout: float) -> None:
         self._process.leaving = self.uploader.outboxes.has_true_values

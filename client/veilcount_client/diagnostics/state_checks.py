@@ -24,7 +24,9 @@ from ..state import ClientState, Notes, StateError, closed_series
 from ..state.factory import open_state
 from ..state.key_derivation import person_key
 from ..state.losses import Loss
-from ..state.sqlite_database import FILE
+from ..state.package_files import IncompletePackage
+from ..state.redis_scripts import load_scripts
+from ..state.sqlite_database import FILE, load_schema
 from . import problems
 from .moved_state import moved_state
 from .problems import Collections, DiagnosticResult
@@ -75,6 +77,11 @@ def check_state(
     shared = "://" in str(location)
     if not shared:
         yield from _directory(Path(location))
+    try:
+        load_scripts() if shared else load_schema()
+    except IncompletePackage as error:
+        yield DiagnosticResult("package", False, str(error))
+        return
     if not shared and not (Path(location) / FILE).exists():
         yield from _ceilings(NotesOverlay(), settings, collections)
         message = "nobody was asked on this machine: start the app, and have it call consent(...)"
@@ -118,6 +125,8 @@ def _directory(directory: Path) -> Iterator[DiagnosticResult]:
 
 def filesystem(directory: Path) -> str:
     """Return what kind of file system a directory lies on; empty where it is unknown."""
+    if not hasattr(os, "major"):  # on Windows
+        return ""
     try:
         device = directory.stat().st_dev
         mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace")

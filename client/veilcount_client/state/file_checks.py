@@ -22,8 +22,8 @@ import stat
 from pathlib import Path
 
 from .interface import StateError
+from .machine import machine_id
 
-_MACHINE_IDS = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
 # What is a link or a pipe is not ours: neither followed nor waited for.
 _FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 _BYTES = 64
@@ -34,8 +34,7 @@ _COMPANIONS = ("-wal", "-shm", "-journal")
 def machine_digest(file: Path) -> str:
     """Return what changes when the file is copied, as a digest."""
     status = file.stat()
-    named = next((_read(path) for path in _MACHINE_IDS if path.is_file()), "")
-    return hashlib.sha256(f"{named.strip()} {status.st_ino}".encode()).hexdigest()[:32]
+    return hashlib.sha256(f"{machine_id()} {status.st_ino}".encode()).hexdigest()[:32]
 
 
 def mark_path(file: Path) -> Path:
@@ -71,13 +70,6 @@ def _content(path: Path) -> bytes:
         return os.read(file, _BYTES)
     finally:
         os.close(file)
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="ascii", errors="replace")
-    except OSError:
-        return ""
 
 
 def check_directory(directory: Path) -> None:

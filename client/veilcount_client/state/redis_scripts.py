@@ -9,11 +9,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from importlib.resources import files
 
 from veilcount_shared.report import Report
 
 from .interface import KEPT, KEY_BYTES, PUT_OFF, ROW_CLOSED, HeldValue, ReportDraw
+from .package_files import package_file
 
 BUCKETS = 4096
 PRELUDE = ("common", "outbox")
@@ -49,10 +49,10 @@ _CONSTANTS = {
 @cache
 def load_scripts() -> Mapping[str, str]:
     """Return the source of every step, by its name."""
-    sources = {
-        file.name.removesuffix(".lua"): file.read_text("utf-8")
-        for file in (files(__package__) / "lua").iterdir()
-    }
+    with package_file("lua") as folder:
+        sources = {
+            file.name.removesuffix(".lua"): file.read_text("utf-8") for file in folder.iterdir()
+        }
     constants = "".join(f"local {name} = {value}\n" for name, value in _CONSTANTS.items())
     prelude = constants + "".join(sources.pop(name) for name in PRELUDE)
     return {name: _with_prelude(source, prelude) for name, source in sources.items()}

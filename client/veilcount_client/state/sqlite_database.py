@@ -1,7 +1,7 @@
 """The file of a state: opened, shared by threads and processes, kept through forks, set aside.
 
-WAL with synchronous=FULL: a commit is on the disk when it returns. Every write is one BEGIN
-IMMEDIATE transaction, so two processes never see the same free slot.
+WAL with synchronous=FULL and fullfsync: a commit is on the disk when it returns. Every write is one
+BEGIN IMMEDIATE transaction, so two processes never see the same free slot.
 
 Two rules come from how SQLite may be corrupted [sqlite.org/howtocorrupt, 2.4 and 2.6]. A damaged
 file is never renamed, since whoever has it open would delete the new one's WAL when they leave: it
@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache, partial
-from importlib.resources import files
 from pathlib import Path
 from threading import RLock, get_ident
 from typing import Any
@@ -29,6 +28,7 @@ from . import file_checks
 from .interface import StateError
 from .key_derivation import new_root
 from .losses import Loss
+from .package_files import package_file
 
 FILE = "veilcount.db"
 BUSY_SECONDS = 5.0
@@ -234,11 +234,12 @@ def _make(database: sqlite3.Connection, name: str) -> None:
     """Set what holds for one connection, and make the tables of a new file."""
     _set_wal(database)
     database.execute("pragma synchronous = full")
+    database.execute("pragma fullfsync = on")  # of macOS, whose fsync leaves it to the disk's cache
     database.execute("pragma secure_delete = on")  # a held value that is wiped is not left behind
     with transaction(database):
         version = database.execute("pragma user_version").fetchone()[0]
         if version == 0:
-            for statement in _schema().split(";"):
+            for statement in load_schema().split(";"):
                 database.execute(statement)
             database.execute(f"pragma user_version = {VERSION}")
     if version not in {0, VERSION}:
@@ -265,8 +266,10 @@ def _set_wal(database: sqlite3.Connection) -> None:
 
 
 @cache
-def _schema() -> str:
-    return (files(__package__) / "schema.sql").read_text("utf-8")
+def load_schema() -> str:
+    """Return the statements that make the tables."""
+    with package_file("schema.sql") as file:
+        return file.read_text("utf-8")
 
 
 def _is_damage(error: Exception) -> bool:

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import sqlite3
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -22,6 +23,7 @@ from .state_apps import crash, start, store
 from .state_fixtures import ANN, SERIES, agree, draw, spent
 
 MOVED = {(Loss.MOVED, ""): 1}
+ON_WINDOWS = sys.platform == "win32"
 
 
 def test_a_copy_is_a_new_person_with_the_same_ledger(sqlite: SqliteEngine, tmp_path: Path) -> None:
@@ -194,11 +196,15 @@ def _link(path: Path) -> None:
     path.symlink_to(path.parent / "elsewhere")
 
 
+def _pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
 @pytest.mark.parametrize(
     "spoil",
     [
         _link,
-        os.mkfifo,
+        pytest.param(_pipe, marks=pytest.mark.skipif(ON_WINDOWS, reason="it has no such pipes")),
         Path.mkdir,
         lambda path: path.write_bytes(b""),
         lambda path: path.write_bytes(b"%020d %020d\n" % (10**9, 10**9 + 1)),

@@ -11,6 +11,7 @@ import pytest
 
 from veilcount_client.state import StateError
 from veilcount_client.state.losses import Loss
+from veilcount_client.state.sqlite import SqliteState
 from veilcount_client.state.sqlite_database import FILE
 
 from .conftest import SqliteEngine
@@ -106,3 +107,9 @@ def test_a_programming_error_is_not_damage(sqlite: SqliteEngine) -> None:
 
     assert state.person(ANN).consented is True
     assert not state.losses()
+
+
+def test_a_commit_is_written_to_the_disk_on_macos_too(tmp_path: Path) -> None:
+    """Of macOS alone, whose fsync(2) leaves it to the disk's own cache."""
+    with SqliteState(tmp_path)._reading() as database:
+        assert database.execute("pragma fullfsync").fetchone() == (1,)

@@ -18,6 +18,7 @@ import numpy as np
 from veilcount_analysis.releases.opendp_noise import load_opendp
 from veilcount_issuer.signing import require_gmpy2
 from veilcount_serving import structured_logging
+from veilcount_serving.posix import require_posix
 
 from ...records import sessions
 from ...records.api_keys import Role
@@ -36,7 +37,7 @@ FEWEST, MOST = 1_000, 200_000
 DEVICES, CLIENTS = 20_000, 500
 SEEDS = 1 << 32
 ALIASES = {"redis": "redis://127.0.0.1:6379/0"}
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM))
 
 
 @click.command("demo")
@@ -95,6 +96,7 @@ def command(
         raise click.BadParameter(
             f"give at most as many as --devices: {devices}", param_hint="--clients"
         )
+    require_posix("the demo")
     load_opendp()  # rather than refuse the release at the end
     require_gmpy2()
     structured_logging.configure_logging(sys.stderr)

@@ -6,7 +6,6 @@ Without --store everything is in one temporary directory, which is always remove
 from __future__ import annotations
 
 import os
-import resource
 import shutil
 import tempfile
 import threading
@@ -127,6 +126,8 @@ def deploy(
 
 def allow_files(devices: int) -> None:
     """Raise the limit of open files for so many devices, or refuse with the number that fits."""
+    import resource  # noqa: PLC0415 - where nothing is served it may be missing
+
     needed = devices * FILES_EACH + OTHER_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = hard if hard != resource.RLIM_INFINITY else needed

@@ -7,12 +7,12 @@ once its memory has grown. It ends on SIGTERM, and when the server is gone.
 from __future__ import annotations
 
 import os
-import resource
 import signal
 import socket
 import threading
 import time
 from contextlib import suppress
+from mmap import PAGESIZE
 from multiprocessing.connection import Connection
 from pathlib import Path
 from wsgiref.types import WSGIApplication
@@ -88,8 +88,11 @@ def limit_resources(megabytes: int) -> None:
     with suppress(OSError):  # killed before a worker if memory runs out
         Path("/proc/self/oom_score_adj").write_text(OOM_SCORE, encoding="ascii")
     if megabytes:
+        import resource  # noqa: PLC0415 - where nothing is served it may be missing
+
         _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-        resource.setrlimit(resource.RLIMIT_DATA, (megabytes << 20, hard))
+        with suppress(ValueError):  # the system has a lower limit already
+            resource.setrlimit(resource.RLIMIT_DATA, (megabytes << 20, hard))
 
 
 def resident_megabytes() -> float:
@@ -98,4 +101,4 @@ def resident_megabytes() -> float:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     except OSError:
         return 0.0
-    return pages * resource.getpagesize() / (1 << 20)
+    return pages * PAGESIZE / (1 << 20)

@@ -279,6 +279,7 @@ class SqliteDatabase:
 
     def _settings(self) -> Iterator[str]:
         yield f"pragma synchronous = {'full' if self.place.durable else 'off'}"
+        yield "pragma fullfsync = on"  # of macOS, whose fsync leaves it to the disk's cache
         yield "pragma secure_delete = on"  # what is dropped is gone from the disk's pages too
         yield f"pragma cache_size = -{CACHE_KIB}"
         yield f"pragma wal_autocheckpoint = {WAL_PAGES}"
@@ -343,8 +344,9 @@ def _for_each_live(act: Callable[[SqliteDatabase], None]) -> Callable[[], None]:
     return hook
 
 
-os.register_at_fork(
-    before=_for_each_live(SqliteDatabase.before_fork),
-    after_in_parent=_for_each_live(SqliteDatabase.after_fork_in_parent),
-    after_in_child=_for_each_live(SqliteDatabase.after_fork_in_child),
-)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_for_each_live(SqliteDatabase.before_fork),
+        after_in_parent=_for_each_live(SqliteDatabase.after_fork_in_parent),
+        after_in_child=_for_each_live(SqliteDatabase.after_fork_in_child),
+    )

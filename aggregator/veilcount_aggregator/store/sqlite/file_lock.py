@@ -9,9 +9,10 @@ caller waits for the thread.
 from __future__ import annotations
 
 import os
-from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, flock
 from pathlib import Path
 from threading import Event, Lock, Thread
+
+from veilcount_serving.posix import LOCK_EX, LOCK_NB, LOCK_UN, flock
 
 from ...errors import StoreUnavailable
 from ..durable_files import file_identity

@@ -24,8 +24,9 @@ import re
 import struct
 from collections.abc import Callable
 from contextlib import suppress
-from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, flock
 from pathlib import Path
+
+from veilcount_serving.posix import LOCK_EX, LOCK_NB, LOCK_SH, flock
 
 from ...errors import StoreWentBack
 from ..durable_files import FileIdentity, file_identity, sync_path
