@@ -1,0 +1,3 @@
+"""The kit for commands: `from veilcount.cli_kit import Telemetry`."""
+
+from veilcount_client.integrations.cli_kit import Telemetry as Telemetry

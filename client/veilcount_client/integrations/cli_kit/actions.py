@@ -1,0 +1,101 @@
+"""What the sub-commands do: on, off, status, show and forget. Each returns a text and a code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from ...client import Client
+from ...state import StateError
+from . import invitation
+from .command_client import CommandClient
+from .messages import texts
+from .sender import worker_of
+
+OK, FAILED = 0, 1
+END_SECONDS = 5.0  # a sender that polls each second ends in less
+
+
+class Result(NamedTuple):
+    """What a sub-command prints, and its exit code."""
+
+    text: str
+    code: int = OK
+
+
+def on(command: CommandClient) -> Result:
+    """Agree to every question; first they are shown."""
+    client, words = command.open(), texts(command.messages)
+    if problem := client.receipt().problem:
+        return Result(words("cli_problem", problem=problem), FAILED)
+    names = list(client._session.consents.accepted)  # noqa: SLF001 - this is a part of the client
+    shown = invitation.text(command, client, names)
+    client.consent(True, only=names)
+    if not client.consented or client.must_ask:
+        return Result(words("consent_failed"), FAILED)
+    return Result(f"{shown}\n{words('cli_is_on', command=command.command)}")
+
+
+def off(command: CommandClient) -> Result:
+    """Decline everything; what waits is wiped, and a sender ends."""
+    client, words = command.open(), texts(command.messages)
+    client.consent(False)
+    if client.settings.disabled is None and client.consented is not False:
+        return Result(words("consent_failed"), FAILED)
+    return _stopped(command, client, words("cli_is_off", command=command.command))
+
+
+def forget(command: CommandClient) -> Result:
+    """Wipe what is stored of the person, after naming the rows that can be closed."""
+    client, words = command.open(), texts(command.messages)
+    if problem := client.receipt().problem:  # without a state nothing can be wiped
+        return Result(words("cli_problem", problem=problem), FAILED)
+    rows = [words("forget_rows"), *map(str, rows)] if (rows := client.rows()) else []
+    try:
+        client.forget()
+    except StateError:
+        return Result(words("forget_failed"), FAILED)
+    return _stopped(command, client, "\n".join([*rows, words("forget_done")]))
+
+
+def _stopped(command: CommandClient, client: Client, text: str) -> Result:
+    """Wait for the sender, which ends by itself when the consent is withdrawn."""
+    if worker_of(client) is None or command.lock(client).is_free_within(END_SECONDS):
+        return Result(text)
+    return Result(f"{text}\n{texts(command.messages)('cli_still_sending')}", FAILED)
+
+
+def status(command: CommandClient) -> Result:
+    """Return what was decided, and what waits."""
+    client, words = command.open(), texts(command.messages)
+    receipt = client.receipt()
+    if receipt.problem:
+        return Result(words("cli_problem", problem=receipt.problem))
+    decided = {True: "cli_is_on", False: "cli_is_off", None: "cli_is_open"}[client.consented]
+    lines = [words(decided, command=command.command)]
+    if client.consented and (unasked := client.unasked()):
+        questions = ", ".join(unasked)
+        lines.append(words("cli_new", command=command.command, questions=questions))
+    from veilcount_shared.notice import Count  # noqa: PLC0415 - no run waits for a text
+
+    waiting = sum(row["status"] == "waiting" for entry in receipt.entries for row in entry.sent)
+    if waiting:
+        lines.append(words("cli_waiting", reports=Count(waiting)))
+    if command.lock(client).is_taken:
+        lines.append(words("cli_sending"))
+    return Result("\n".join(lines))
+
+
+def show(command: CommandClient) -> Result:
+    """Return the receipt, in which the notice of each question is."""
+    return Result(command.open().receipt(command.language).text())
+
+
+Action = Callable[[CommandClient], Result]
+ACTIONS: Mapping[str, Action] = {
+    "on": on,
+    "off": off,
+    "status": status,
+    "show": show,
+    "forget": forget,
+}
