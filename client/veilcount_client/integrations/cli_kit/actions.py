@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ...client import Client
+from ...recording.receipt import WAITING
 from ...state import StateError
 from . import invitation
 from .command_client import CommandClient
-from .messages import texts
+from .messages import count, texts
 from .sender import worker_of
+
+if TYPE_CHECKING:
+    from veilcount_shared.notice import Texts
 
 OK, FAILED = 0, 1
 END_SECONDS = 5.0  # a sender that polls each second ends in less
@@ -24,10 +28,10 @@ class Result(NamedTuple):
 
 
 def on(command: CommandClient) -> Result:
-    """Agree to every question; first they are shown."""
+    """Agree to every question; they are shown as well."""
     client, words = command.open(), texts(command.messages)
-    if problem := client.receipt().problem:
-        return Result(words("cli_problem", problem=problem), FAILED)
+    if problem := _problem(client, words):
+        return Result(problem, FAILED)
     names = list(client._session.consents.accepted)  # noqa: SLF001 - this is a part of the client
     shown = invitation.text(command, client, names)
     client.consent(True, only=names)
@@ -39,8 +43,10 @@ def on(command: CommandClient) -> Result:
 def off(command: CommandClient) -> Result:
     """Decline everything; what waits is wiped, and a sender ends."""
     client, words = command.open(), texts(command.messages)
+    if problem := _problem(client, words):
+        return Result(problem, FAILED)
     client.consent(False)
-    if client.settings.disabled is None and client.consented is not False:
+    if client.consented is not False:
         return Result(words("consent_failed"), FAILED)
     return _stopped(command, client, words("cli_is_off", command=command.command))
 
@@ -48,14 +54,20 @@ def off(command: CommandClient) -> Result:
 def forget(command: CommandClient) -> Result:
     """Wipe what is stored of the person, after naming the rows that can be closed."""
     client, words = command.open(), texts(command.messages)
-    if problem := client.receipt().problem:  # without a state nothing can be wiped
-        return Result(words("cli_problem", problem=problem), FAILED)
+    if problem := _problem(client, words):
+        return Result(problem, FAILED)
     rows = [words("forget_rows"), *map(str, rows)] if (rows := client.rows()) else []
     try:
         client.forget()
     except StateError:
         return Result(words("forget_failed"), FAILED)
     return _stopped(command, client, "\n".join([*rows, words("forget_done")]))
+
+
+def _problem(client: Client, words: Texts) -> str:
+    """Return why nothing can be stored now; empty without a problem."""
+    problem = client.receipt().problem
+    return words("cli_problem", problem=problem) if problem else ""
 
 
 def _stopped(command: CommandClient, client: Client, text: str) -> Result:
@@ -68,19 +80,15 @@ def _stopped(command: CommandClient, client: Client, text: str) -> Result:
 def status(command: CommandClient) -> Result:
     """Return what was decided, and what waits."""
     client, words = command.open(), texts(command.messages)
-    receipt = client.receipt()
-    if receipt.problem:
-        return Result(words("cli_problem", problem=receipt.problem))
+    if problem := _problem(client, words):
+        return Result(problem)
     decided = {True: "cli_is_on", False: "cli_is_off", None: "cli_is_open"}[client.consented]
     lines = [words(decided, command=command.command)]
-    if client.consented and (unasked := client.unasked()):
-        questions = ", ".join(unasked)
-        lines.append(words("cli_new", command=command.command, questions=questions))
-    from veilcount_shared.notice import Count  # noqa: PLC0415 - no run waits for a text
-
-    waiting = sum(row["status"] == "waiting" for entry in receipt.entries for row in entry.sent)
-    if waiting:
-        lines.append(words("cli_waiting", reports=Count(waiting)))
+    if client.consented and (names := client.unasked()):
+        lines.append(words("cli_new", command=command.command, questions=", ".join(names)))
+    entries = client.receipt().entries
+    if waiting := sum(row["status"] == WAITING for entry in entries for row in entry.sent):
+        lines.append(words("cli_waiting", reports=count(waiting)))
     if command.lock(client).is_taken:
         lines.append(words("cli_sending"))
     return Result("\n".join(lines))

@@ -63,7 +63,7 @@ class CommandClient:
         self.subcommand = "telemetry"
         self.messages, self.language = messages, language
         self.account: str | None = options.get("account")
-        self._options = options | {"url": url, "collections": collections}
+        self._options = options | {"url": url, "collections": collections, "persons": False}
 
     @property
     def command(self) -> str:

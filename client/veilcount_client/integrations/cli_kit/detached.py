@@ -14,6 +14,7 @@ from . import sender
 
 # [learn.microsoft.com, Process Creation Flags]: no console, and no Ctrl+C of the command's
 DETACHED_PROCESS, CREATE_NEW_PROCESS_GROUP = 0x8, 0x200
+PACKAGE = __name__.rpartition(".")[0]
 FILES = ("collections", "relay_keys")
 
 
@@ -23,7 +24,7 @@ def start(
     """Start a sender with these settings, and leave it alone."""
     frozen = getattr(sys, "frozen", False)  # the app is its own interpreter: see `Telemetry`
     process = subprocess.Popen(  # noqa: S603 - this very program
-        [sys.executable] if frozen else [sys.executable, "-P", "-m", sender.__name__],
+        [sys.executable] if frozen else [sys.executable, "-P", "-m", PACKAGE],
         env=environment(settings, state, directory, account),
         cwd=directory,  # one that nobody unmounts or removes meanwhile
         stdin=subprocess.DEVNULL,

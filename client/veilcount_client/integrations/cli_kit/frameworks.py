@@ -1,4 +1,4 @@
-"""The sub-command for click, Typer and argparse, each of which is imported only where it is used."""
+"""The sub-command for click, Typer and argparse; each is imported only where it is used."""
 
 from __future__ import annotations
 

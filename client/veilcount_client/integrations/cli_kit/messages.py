@@ -38,3 +38,10 @@ def texts(own: Mapping[str, object] | None) -> Texts:
     from ...recording import receipt_messages  # noqa: PLC0415 - likewise
 
     return Texts(own, {**receipt_messages.MESSAGES, **MESSAGES})
+
+
+def count(number: int) -> int:
+    """Return a number that chooses between the forms of a text."""
+    from veilcount_shared.notice import Count  # noqa: PLC0415 - likewise
+
+    return Count(number)

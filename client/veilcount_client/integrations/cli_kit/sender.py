@@ -67,7 +67,3 @@ def may_send(client: Client) -> bool:
 def worker_of(client: Client) -> ClientWorker | None:
     """Return what stores and sends; None without a state."""
     return client._session.worker  # noqa: SLF001 - this is a part of the client
-
-
-if __name__ == "__main__":
-    main()
