@@ -155,6 +155,14 @@ def test_what_no_sender_can_be_handed_is_refused() -> None:
         Telemetry(transport=None)
 
 
+def test_an_address_that_no_sender_could_use_is_named(offline: Machine) -> None:
+    """The sender has no terminal to say it on."""
+    status = offline.run("telemetry", "status", VEILCOUNT_URL="stats.example.org")
+
+    assert status.startswith("Statistics are off: ")
+    assert "stats.example.org" in status
+
+
 # -- the command waits for nobody ------------------------------------------------------------------
 
 

@@ -18,7 +18,7 @@ from veilcount_shared import load_collections
 from veilcount_shared.errors import VeilcountError
 
 from ...client import Client
-from ...delivery.transport import Later
+from ...delivery.transport import LeftToAnother
 from ...settings import ClientSettings, read_settings
 from ...state.factory import default_directory, state_location
 from ...state.sqlite_database import FILE
@@ -29,14 +29,6 @@ from .sender_lock import SenderLock
 #: what a sender can be given, as variables
 OPTIONS = {field.name for field in fields(ClientSettings)} - {"disabled", "persons"}
 OPTIONS |= {"state_dir", "account"}
-
-
-class LeftToSender:
-    """The transport of a command, which sends nothing itself."""
-
-    def send(self, body: bytes, reports: int) -> Later:  # noqa: ARG002 - as the protocol has it
-        """Leave reports where they are."""
-        return Later("left to the sender", seen=False)
 
 
 class CommandClient:
@@ -99,7 +91,7 @@ class CommandClient:
             client = Client(**self._options)
             client.consent(True)  # the developer's own: what is sent is marked as a test
             return client
-        return Client(**self._options, transport=LeftToSender(), threaded=False)
+        return Client(**self._options, transport=LeftToAnother(), threaded=False)
 
     def _has_state(self) -> bool:
         with suppress(VeilcountError, OSError, ValueError, StopIteration):
