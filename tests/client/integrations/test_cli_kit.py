@@ -14,6 +14,7 @@ from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -91,7 +92,7 @@ def test_the_notice_is_shown_once_on_a_terminal(offline: Machine) -> None:
 def test_a_notice_names_what_an_update_adds(offline: Machine) -> None:
     offline.run("telemetry", "on")
     old = offline.run_on_terminal("convert", "dark")
-    raised = dict.fromkeys(("VEILCOUNT_CEILING", "VEILCOUNT_DAILY_CEILING"), "3")
+    raised: dict[str, Any] = dict.fromkeys(("VEILCOUNT_CEILING", "VEILCOUNT_DAILY_CEILING"), "3")
     _, head, table = FILE.partition("[font]")
     added = (head + table).replace("font", "size")
     (offline.folder / "collections.toml").write_text(FILE + added, encoding="utf-8")
@@ -117,7 +118,7 @@ def test_a_build_machine_is_left_alone(
 
 
 @pytest.mark.parametrize("variables", [{"CI": "true"}, {"GITHUB_ACTIONS": "true"}])
-def test_in_ci_only_a_consent_opens_anything(variables: dict[str, str], offline: Machine) -> None:
+def test_in_ci_only_a_consent_opens_anything(variables: dict[str, Any], offline: Machine) -> None:
     assert offline.run_on_terminal("convert", "dark", **variables) == "converted, dark\n"
     assert not offline.state.exists()
 
@@ -128,13 +129,14 @@ def test_in_ci_only_a_consent_opens_anything(variables: dict[str, str], offline:
 
 @pytest.mark.parametrize("variable", ["DO_NOT_TRACK", "VEILCOUNT_DISABLED"])
 def test_do_not_track_wins_over_a_consent(variable: str, offline: Machine) -> None:
+    switch: dict[str, Any] = {variable: "1"}
     offline.run("telemetry", "on")
-    quiet = offline.run_on_terminal("convert", "dark", **{variable: "1"})
-    refused = offline.run("telemetry", "on", code=1, **{variable: "1"})
+    quiet = offline.run_on_terminal("convert", "dark", **switch)
+    refused = offline.run("telemetry", "on", code=1, **switch)
 
     assert quiet == "converted, dark\n"
     assert f"{variable} is set" in refused
-    assert f"{variable} is set" in offline.run("telemetry", "status", **{variable: "1"})
+    assert f"{variable} is set" in offline.run("telemetry", "status", **switch)
     assert waiting(offline) == 0
     assert not offline.senders()
 

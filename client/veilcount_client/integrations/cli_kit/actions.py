@@ -78,7 +78,7 @@ def _stopped(command: CommandClient, client: Client, text: str) -> Result:
 
 
 def status(command: CommandClient) -> Result:
-    """Return what was decided, and what waits."""
+    """Name the decision, how many reports wait, and whether a sender runs."""
     client, words = command.open(), texts(command.messages)
     if problem := _problem(client, words):
         return Result(problem)

@@ -36,7 +36,7 @@ def start(
 
 
 def detached(platform: str) -> dict[str, Any]:
-    """Return what separates a process from the command's terminal."""
+    """Return the options of `Popen` that separate a process from the command's terminal."""
     if platform == "win32":
         return {"creationflags": DETACHED_PROCESS | CREATE_NEW_PROCESS_GROUP}
     return {"start_new_session": True}

@@ -65,5 +65,5 @@ def may_send(client: Client) -> bool:
 
 
 def worker_of(client: Client) -> ClientWorker | None:
-    """Return what stores and sends; None without a state."""
+    """Return the worker of a client; None without a state."""
     return client._session.worker  # noqa: SLF001 - this is a part of the client
