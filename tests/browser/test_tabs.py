@@ -9,7 +9,7 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
-from .chromium import NARROW, WIDE, Browser
+from .chromium import NARROW, OPEN, WIDE, Browser
 
 ROWS = [
     "Local, nobody trusted",
@@ -18,6 +18,27 @@ ROWS = [
 ]
 FETCH = "return fetch(document.querySelector('.files a').href).then((got) => got.text())"
 STROKE = "return getComputedStyle(document.querySelector('#scaling .line')).stroke"
+A4 = (718, 1047)  # pixels within margins of a centimetre
+CUT = """return [...document.querySelectorAll('main table, main section, main figure, main p')]
+  .filter((each) => each.getBoundingClientRect().right > window.innerWidth + 1
+    || (each.closest('.scroll') && each.scrollWidth > each.closest('.scroll').clientWidth + 1))
+  .map((each) => `${each.tagName} ${each.textContent.trim().slice(0, 40)}`)"""
+
+
+@pytest.mark.parametrize("name", ["theme", "country"])
+def test_a_printed_report_is_not_cut(browser: Browser, name: str) -> None:
+    """Values over time are a table with a column for each; on a page that scrolls, it is wider."""
+    browser.enter()
+    browser.expects("favicon.ico")
+    browser.driver.get(f"{browser.site.base}/collections/{name}/report")  # it has no script
+    browser.run(OPEN)
+    browser.size(A4)
+    cut_on_a_screen = browser.run(CUT)
+    browser.command("Emulation.setEmulatedMedia", media="print")
+
+    assert browser.run(CUT) == []
+    assert cut_on_a_screen or name != "theme", "the check finds what is cut"
+    browser.command("Emulation.setEmulatedMedia", media="")
 
 
 def test_estimates_are_drawn_and_options_and_dates_change_the_address_and_the_drawing(

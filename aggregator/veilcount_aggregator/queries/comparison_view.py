@@ -14,7 +14,7 @@ from veilcount_analysis.text.number_format import (
     sentence_case,
 )
 from veilcount_analysis.text.result_columns import row_name, value_name
-from veilcount_analysis.text.utc_days import days
+from veilcount_analysis.text.utc_days import days, in_days
 from veilcount_analysis.text.view_parts import Part, Row, Table
 
 from .comparison import NO_REPORTS, CompareResult, ComparisonRow, SideView, detectable_of_any
@@ -120,7 +120,7 @@ def _where(side: SideView, result: CompareResult) -> str:
     """Return a side as an adverbial: "in plan free"."""
     by, name = _differs_by(result), _name(side, result)
     if by == "days":
-        return f"on {name}" if side.first == side.last else f"from {name}"
+        return in_days(side.first, side.last)
     return f"under {name}" if by == "definition" else f"in {name}"
 
 

@@ -29,7 +29,7 @@ from veilcount_shared.collection import Adjacency
 from veilcount_shared.errors import format_value
 from veilcount_shared.schedule import period_end, period_start
 
-from ..releases.budget_ledger import load_releases, period_accounts
+from ..releases.budget_ledger import StoredRelease, load_releases, period_accounts
 from ..releases.curator import DryRun, ReleaseResult
 from ..store import RecordStore
 from .api_types import Count, Decimal
@@ -219,21 +219,25 @@ def series_releases(store: RecordStore, series: Series) -> SeriesReleases:
             )
             for account in period_accounts(series, stored, range(collection.periods))
         ],
-        [
-            _view(
-                collection,
-                Release.from_json(stored_release.answer),
-                date.fromisoformat(stored_release.day),
-            )
-            for stored_release in stored
-        ],
+        [_stored_view(collection, stored_release) for stored_release in stored],
     )
+
+
+def latest_release(store: RecordStore, series: Series) -> ReleaseView | None:
+    """Return the release of a series that was drawn last."""
+    stored = load_releases(store, series.fingerprint)
+    return _stored_view(series.collection, stored[-1]) if stored else None
 
 
 def days_of(collection: Collection, period: int) -> tuple[date, date]:
     """Return the first and the last UTC day of a period."""
     last = period_end(collection, period).date() - timedelta(days=1)
     return period_start(collection, period).date(), last
+
+
+def _stored_view(collection: Collection, stored: StoredRelease) -> ReleaseView:
+    day = date.fromisoformat(stored.day)
+    return _view(collection, Release.from_json(stored.answer), day)
 
 
 def _view(collection: Collection, release: Release, day: date) -> ReleaseView:

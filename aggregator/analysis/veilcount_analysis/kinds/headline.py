@@ -48,17 +48,38 @@ def shares_headline(figures: Sequence[Figure], *, leads: bool, verb: str = ANSWE
 
 
 def share_text(row: Figure, verb: str = ANSWERS_ARE) -> str:
-    """Return a share's interval in whole hundredths, rounded outwards: it holds what that holds."""
-    low, high = (min(max(end, 0.0), 1.0) for end in row.interval)
-    least, most = floor(100 * low), ceil(100 * high)
+    """Return a share's interval as a sentence; a wide one says no more than its ends."""
     name = "yes" if row.of is True else value_name(row.of)
+    low, high = _within(row)
     if high - low > 2 * WIDE:
+        least, most = _hundredths(low, high)
         ends = f"somewhere between {least} and {most} of 100 {verb} {name}"
         return f"{sentence_case(ends)}; too few answers to say more"
-    return f"{least} to {most} of 100 {verb} {name}"
+    return f"{share_ends(row)} {verb} {name}"
+
+
+def share_ends(row: Figure) -> str:
+    """Return a share's interval."""
+    least, most = _hundredths(*_within(row))
+    return f"{least} to {most} of 100"
+
+
+def _within(row: Figure) -> tuple[float, float]:
+    low, high = (min(max(end, 0.0), 1.0) for end in row.interval)
+    return low, high
+
+
+def _hundredths(low: float, high: float) -> tuple[int, int]:
+    """Return an interval in whole hundredths, rounded outwards: it holds what that holds."""
+    return floor(100 * low), ceil(100 * high)
 
 
 def mean_text(row: Figure) -> str:
     """Return a mean with its interval."""
+    return f"Mean {mean_ends(row)}"
+
+
+def mean_ends(row: Figure) -> str:
+    """Return a mean's figure and its interval."""
     written = FigureFormat.for_widths([ONE_DIGIT * row.width], of_shares=False)
-    return f"Mean {written.figure(row.figure or 0.0)}, {written.ends(*row.interval)}"
+    return f"{written.figure(row.figure or 0.0)}, {written.ends(*row.interval)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 
 from flask import Response, request, url_for
 
@@ -17,6 +18,7 @@ from veilcount_analysis.text.number_format import level
 from veilcount_analysis.text.result_columns import row_name, spelled
 from veilcount_analysis.text.view_parts import Table
 from veilcount_shared.periods import Unit
+from veilcount_shared.schedule import period_end
 
 from ... import queries
 from ...queries import CompareResult, Snapshot
@@ -77,11 +79,14 @@ def _segments(series: Series) -> tuple[str, ...]:
 def _recent(snapshot: Snapshot, series: Series) -> tuple[Range, Range] | None:
     """Return the newest period with answers and the one before; of days a week each, if there is.
 
-    A campaign of one period has no two ranges.
+    Finished ones, where there are two. A campaign of one period has no two ranges.
     """
     sizes = snapshot.store.report_counts(series)
-    held = sorted({cell.period for cell, reports in sizes.items() if reports})
-    if not held or held[0] == held[-1]:
+    begun = sorted({cell.period for cell, reports in sizes.items() if reports})
+    end = partial(period_end, series.collection)
+    over = [period for period in begun if end(period).date() <= snapshot.today]
+    held = over if len(over) > 1 else begun
+    if len(held) < 2:  # noqa: PLR2004 - sides
         return None
     width = min(A_RANGE.get(series.collection.unit, 1), (held[-1] - held[0] + 1) // 2)
     middle = held[-1] + 1 - width

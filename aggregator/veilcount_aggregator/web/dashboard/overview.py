@@ -18,12 +18,14 @@ from veilcount_shared.verdict import Verdict
 
 from ...intake.service_counters import REFUSED
 from ...queries import Snapshot
+from ...queries.releases import latest_release
 from ...store import VERDICT, Cell, DurabilityState, ServiceCounter, Store, StoreHealth
 from ...store.restore_lock import release_lock_reason
 from .collection.definition_history import counted
 from .collection_status import State, collection_status, reports_by_period, trend
 from .headline import latest_headline
 from .pages import Content, Context, page
+from .releases.view import release_text
 
 SEARCHABLE = 8  # collections: with more, the page has a search
 WITHHELD = "withheld: an exact number would reveal whether one person took part"
@@ -95,7 +97,8 @@ def overview_row(
 def _finding(snapshot: Snapshot, series: Series, n: int | None) -> tuple[str, str, str]:
     """Return the tone, the finding and the verdict on the sample size."""
     if n is None or series.collection.trust.releases:
-        return PLAIN, "", RELEASED
+        latest = latest_release(snapshot.store, series)
+        return PLAIN, release_text(latest) if latest else "", RELEASED
     state, headline = latest_headline(snapshot, series, n)
     return state.tone, headline, state.text
 

@@ -28,8 +28,9 @@ PAGES: list[tuple[str, list[Any], tuple[str, ...]]] = [
         "theme",
         ["dark", "light", "system"],
         (
-            r"49 to 5[12] of 100 answers are dark Usable The largest share is that of dark, all",
-            r"values compared at once\. 27,751 answers, 1 Jul to 31 Dec 2026 \(UTC\); the latest",
+            r"dark is 12 to 1\d of 100 higher in arm A than in arm B\. Usable Of 3 values",
+            r"All together: 49 to 5[12] of 100 answers are dark\. 27,751 answers,",
+            r"1 Jul to 31 Dec 2026 \(UTC\); the latest",
             "95 % interval of each value on its own, valid at one planned look",
             "hold the true figure of a value chosen beforehand 19 times in 20.",
             "Show where the figures could lie if 1% of the reports were fake",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
@@ -263,6 +264,36 @@ def test_running_totals_are_drawn_day_by_day(analyst: Visitor) -> None:
     assert "on the last total, each period's value summed" in dry.text
     assert "The total so far, after each period" in after.text
     assert after.charts["figures"].labels == ("2026-12-01", "2026-12-02")
+
+
+@pytest.mark.parametrize(
+    ("name", "request_sent", "text"),
+    [
+        (
+            "visits",
+            {"query": "sum", "epsilon": "0.3"},
+            r"sum of the answers: \d+, \d+ to \d+, 1 Dec 2026",
+        ),
+        (
+            "visits",
+            {"query": "running_total", "epsilon": "0.3"},
+            r"2026-12-02 \d+, [\d.]+ to [\d.]+, 1 to 2 Dec",
+        ),
+        ("colours", {"query": "histogram", "epsilon": "0.8"}, r"dark blue \d+, \d+ to \d+,"),
+        ("colours", {"query": "most_frequent", "epsilon": "0.8"}, r"frequent: dark blue \d+,"),
+        ("words", {"query": "strings", "rho": "0.01"}, r"1 are released, 1 Dec 2026"),
+    ],
+)
+def test_the_overview_shows_the_release_that_was_drawn_last(
+    analyst: Visitor, name: str, request_sent: dict[str, str], text: str
+) -> None:
+    path, dates = HERE.replace("visits", name), TWO_DAYS if "run" in request_sent["query"] else DAY
+    before = analyst.get("/").text
+    analyst.get(path)
+    analyst.post(path, **request_sent, **dates)
+
+    assert not re.search(text, before)
+    assert re.search(text, analyst.get("/").text)
 
 
 def _dry(visitor: Visitor, path: str = HERE, **parameters: str) -> Page:

@@ -30,6 +30,7 @@ from ....queries.export import CSV_TYPE, WRITERS
 from ...api.json_io import respond
 from ...api.problems import refusal
 from ..collection_status import collection_status
+from ..headline import headline
 from ..overview import REASONS
 from ..pages import Content, Context, page, render
 from .date_presets import date_presets, time_before
@@ -170,7 +171,9 @@ class ResultView:
             "time_range": time_range,
             "days": days(time_range.first, time_range.last),
             "adequacy": adequacy,
-            "headline": kind.headline(time_range.figures, estimate.facts, leads=leads)
+            "headline": headline(
+                self.snapshot, series, query, time_range.figures, estimate.facts, leads=leads
+            )
             if adequacy.usable
             else None,
             "views": list(panel_views(kind, self.result, figures, compared)),

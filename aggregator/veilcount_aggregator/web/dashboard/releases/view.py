@@ -144,6 +144,18 @@ def release_entry(place: int, release: ReleaseView) -> Content:
     }
 
 
+def release_text(release: ReleaseView) -> str:
+    """Return a release in a line: its figure, of totals the last one, of several the largest."""
+    text, dates = query_text(release.query), days(release.first, release.last)
+    if release.query == STRINGS or not release.figures:
+        return f"{text}: {len(release.figures):,} are released, {dates}"
+    figures = release.figures[-1:] if release.query == "running_total" else release.figures
+    figure = max(figures, key=lambda one: one.figure) if release.query in DRAWN else figures[0]
+    value, number, low, high = _row(figure)
+    name = f"{value} " if release.query in {*DRAWN, "most_frequent"} else ""
+    return f"{text}: {name}{number}, {low} to {high}, {dates}"
+
+
 def _shown(release: ReleaseView) -> list[ReleasedFigure]:
     """Return all figures; of very many the largest, or totals at equal distances."""
     if release.query == STRINGS:

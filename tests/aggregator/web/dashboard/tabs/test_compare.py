@@ -58,7 +58,7 @@ PAGES = [
     (
         "theme?by=days",
         days("2026-11-01", "2026-11-30", "2026-10-01", "2026-10-31"),
-        ("from 1 to 30 Nov 2026 than from 1 to 31 Oct 2026", "worst correlation"),
+        ("in Nov 2026 than in Oct 2026", "worst correlation"),
     ),
     (
         "opened",  # both weeks have the same true shares
