@@ -78,6 +78,6 @@ def by_argparse() -> None:
 if __name__ == "__main__":
     if "VEILCOUNT_SENDER" in os.environ:  # a frozen app is started again as its sender
         sys.frozen = True  # type: ignore[attr-defined] # as PyInstaller sets it
-    else:
+    elif "VEILCOUNT_DEVELOPMENT" not in os.environ:  # in which a run sends by itself
         sys.addaudithook(_refuse_sockets)
     {"click": by_click, "typer": by_typer, "argparse": by_argparse}[FRAMEWORK]()

@@ -157,12 +157,28 @@ def test_what_no_sender_can_be_handed_is_refused() -> None:
         Telemetry(transport=None)
 
 
-def test_an_address_that_no_sender_could_use_is_named(offline: Machine) -> None:
-    """The sender has no terminal to say it on."""
-    status = offline.run("telemetry", "status", VEILCOUNT_URL="stats.example.org")
+@pytest.mark.parametrize("name", ["URL", "JITTER"])
+def test_a_setting_that_no_sender_could_use_is_named(name: str, offline: Machine) -> None:
+    """A sender has no terminal to say it on; a run goes on."""
+    wrong: dict[str, Any] = {f"VEILCOUNT_{name}": "example.org"}
+    status = offline.run("telemetry", "status", **wrong)
 
     assert status.startswith("Statistics are off: ")
-    assert "stats.example.org" in status
+    assert "example.org" in status
+    assert offline.run_on_terminal("convert", "dark", **wrong) == "converted, dark\n"
+
+
+def test_in_development_a_run_sends_at_once_and_says_so() -> None:
+    """From a throwaway state; what is sent is marked as a test."""
+    with serving(counting) as server, machine(server.url) as place:
+        run = place.start("convert", "dark", VEILCOUNT_DEVELOPMENT="1")
+        output, log = run.communicate(timeout=60)
+
+        assert output == "converted, dark\n"
+        assert "reports: counted" in log
+        assert len(server.seen) == 2
+        assert all(request.batch().test for request in server.requests)
+        assert not place.state.exists()
 
 
 # -- the command waits for nobody ------------------------------------------------------------------

@@ -6,6 +6,7 @@ opened unless an earlier run has left a state, in which a consent may be.
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 from collections.abc import Mapping
@@ -29,6 +30,7 @@ from .sender_lock import SenderLock
 #: what a sender can be given, as variables
 OPTIONS = {field.name for field in fields(ClientSettings)} - {"disabled", "persons"}
 OPTIONS |= {"state_dir", "account"}
+DEVELOPMENT_SECONDS = 2.0
 
 
 class CommandClient:
@@ -65,9 +67,16 @@ class CommandClient:
     @property
     def client(self) -> Client | None:
         """The client of this process; None if nobody is there to decide and none has consented."""
-        if self in clients or attendance.is_attended() or self._has_state():
+        if self in clients or self.is_development or attendance.is_attended() or self._has_state():
             return self.open()
         return None
+
+    @property
+    def is_development(self) -> bool:
+        """Whether the settings say so; of wrong ones the client names what is wrong."""
+        with suppress(VeilcountError, ValueError):
+            return read_settings(**self._options).development
+        return False
 
     def open(self) -> Client:
         """Return the client, wherever: somebody types a sub-command."""
@@ -87,9 +96,10 @@ class CommandClient:
         return SenderLock(directory)
 
     def _make(self) -> Client:
-        if read_settings(**self._options).development:
+        if self.is_development:
             client = Client(**self._options)
             client.consent(True)  # the developer's own: what is sent is marked as a test
+            atexit.register(client.close, DEVELOPMENT_SECONDS)  # before its state is removed
             return client
         return Client(**self._options, transport=LeftToAnother(), threaded=False)
 

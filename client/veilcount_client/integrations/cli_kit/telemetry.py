@@ -16,8 +16,6 @@ from ...errors import log
 from . import attendance, detached, frameworks, invitation, sender
 from .command_client import CommandClient
 
-DEVELOPMENT_SECONDS = 2.0
-
 
 class Telemetry(CommandClient):
     """The statistics of one command."""
@@ -34,7 +32,8 @@ class Telemetry(CommandClient):
             sender.main()  # a frozen app is its own interpreter
             sys.exit()
         if self._process != os.getpid():
-            log.addHandler(logging.NullHandler())  # `status` has the problems, not each run
+            if not self.is_development:
+                log.addHandler(logging.NullHandler())  # `status` has the problems, not each run
             atexit.register(self.end)  # before the client does, so that it runs later
             self._process = os.getpid()
 
@@ -58,8 +57,7 @@ class Telemetry(CommandClient):
 
     def _end(self, client: Client) -> None:
         if client.settings.development:
-            client.close(DEVELOPMENT_SECONDS)  # its state ends with this process
-            return
+            return  # it has sent what there was
         if client.consented and sender.may_send(client):
             self._call_sender(client)
         if attendance.is_attended() and (text := invitation.first_notice(self, client)):
