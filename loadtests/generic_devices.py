@@ -1,6 +1,6 @@
 """Devices for any server: its definitions are fetched, and each body is drawn as it is sent.
 
-Values are uniform, and every send is a new device's answers of the newest period.
+Values are made up, and every send is a new device's answers of the newest period.
 """
 
 from __future__ import annotations
@@ -18,29 +18,19 @@ from loadtests.ipc import HEADERS, REPORTS_PATH
 from locust import FastHttpUser, events, task
 
 from veilcount_aggregator.records.definitions import DefinitionSource
+from veilcount_aggregator.server import development_devices
 from veilcount_client.delivery.padded_bodies import encode_padded
 from veilcount_reader.http_client import AggregatorClient
-from veilcount_shared import Collection, SystemRandomSource
-from veilcount_shared.collection import Linkage, Model
-from veilcount_shared.domain import (
-    Boolean,
-    Choice,
-    Cross,
-    Domain,
-    Features,
-    Number,
-    OpenStrings,
-    Questions,
-)
+from veilcount_shared import Collection
 from veilcount_shared.report import Batch, Report
-from veilcount_shared.schedule import SECRET_BYTES, derive_pseudonym, draw_slot, period_at
+from veilcount_shared.schedule import SECRET_BYTES, period_at
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import decode_verdicts
 
 KEY, DEVICE_KEY = "VEILCOUNT_KEY", "VEILCOUNT_DEVICE_KEY"
 SECONDS = 30.0
 
-chance, randomness = SystemRandom(), SystemRandomSource()
+chance = SystemRandom()
 running: list[Collection] = []
 
 
@@ -71,45 +61,11 @@ def fetch_running(url: str, key: str, now: datetime) -> list[Collection]:
 
 def draw_reports(collection: Collection, now: datetime) -> tuple[Report, ...]:
     """Return a new device's answers of the newest period, which may travel together."""
-    secret, period = chance.randbytes(SECRET_BYTES), period_at(collection, now)
+    period = period_at(collection, now)
     if period is None:
         raise SystemExit(f"{collection.name}: its campaign ended during the run")
-    pseudonym = derive_pseudonym(secret, collection, period, randomness)
-    segment = chance.randrange(collection.cells)
-    return tuple(
-        Report(
-            collection.fingerprint,
-            period,
-            segment,
-            pseudonym,
-            draw_slot(secret, collection, period, answer),
-            collection.pack(_message(collection)),
-        )
-        for answer in range(1 if collection.linkage is Linkage.NONE else collection.per_day)
-    )
-
-
-def _message(collection: Collection) -> int:
-    value = _value(collection.domain)
-    if collection.model is Model.CENTRAL:
-        return collection.reveal(value, randomness)
-    return collection.randomize(value, randomness)
-
-
-def _value(domain: Domain) -> Any:
-    match domain:
-        case Number():
-            return chance.uniform(float(domain.low), float(domain.high))
-        case Cross():
-            return tuple(map(_value, domain.parts))
-        case Boolean() | Choice():
-            return chance.choice(domain.labels)
-        case Features():
-            return {name: _value(number) for name, number in domain.features}
-        case Questions():
-            return {name: _value(choice) for name, choice in domain.questions}
-        case OpenStrings():
-            return f"string {chance.randrange(100)}"
+    secret = chance.randbytes(SECRET_BYTES)
+    return tuple(development_devices.draw_reports(collection, secret, period))
 
 
 class Device(FastHttpUser):

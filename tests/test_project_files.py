@@ -68,15 +68,32 @@ def test_hosted_runners_test_each_python_that_dev_knows() -> None:
 
 
 def test_hosted_runners_and_hooks_use_commands_of_dev() -> None:
-    files = (ROOT / ".github/workflows/ci.yml", ROOT / ".pre-commit-config.yaml", ROOT / ".ci/run")
+    workflows = (ROOT / ".github" / "workflows").glob("*.yml")
+    files = (*workflows, ROOT / ".pre-commit-config.yaml", ROOT / ".ci/run")
     commands = {
         name
         for path in files
         for name in re.findall(r"\./dev (\w+)", path.read_text(encoding="utf-8"))
     }
 
-    assert commands == {"check", "quick", "test"}
+    assert commands == {"check", "quick", "release", "test"}
     assert commands <= set(re.findall(r"^(\w+)\) ", (ROOT / "dev").read_text(), re.MULTILINE))
+
+
+def test_only_what_a_release_built_is_published() -> None:
+    """By a job that can do nothing else, after one that runs everything; nobody holds a secret."""
+    text = (ROOT / ".github/workflows/release.yml").read_text(encoding="utf-8")
+    jobs = yaml.safe_load(text)["jobs"]
+    build, publish = jobs["build"], jobs["publish"]
+    used = [step["uses"].partition("@")[0] for step in publish["steps"]]
+    ran = [step["run"] for step in build["steps"] if "run" in step]
+
+    assert ran[-3:] == ["./dev check", "./dev test", "./dev release"]
+    assert (publish["needs"], publish["environment"]) == ("build", "pypi")
+    assert publish["permissions"] == {"id-token": "write"}
+    assert used == ["actions/download-artifact", "pypa/gh-action-pypi-publish"]
+    assert publish["steps"][-1]["with"] == {"attestations": True}
+    assert "secrets." not in text
 
 
 def test_hooks_before_a_commit_come_from_this_repository_alone() -> None:

@@ -34,6 +34,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from veilcount_shared.errors import VeilcountError, format_value
+from veilcount_shared.installing import install
 
 
 class StoreError(VeilcountError):
@@ -76,7 +77,7 @@ class SigningUnavailable(VeilcountError):
     """gmpy2, which an issuer signs with in constant time, is not installed."""
 
     def __init__(self) -> None:
-        super().__init__("gmpy2 is missing: `pip install 'veilcount[issuer]'`")
+        super().__init__(f"gmpy2 is missing: {install('issuer')}")
 
 
 class SigningFault(VeilcountError):

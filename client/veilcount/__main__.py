@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 
 from veilcount_client.__main__ import COMMANDS, WRONG_USAGE, run
+from veilcount_shared.installing import install
 
-INSTALL = "pip install 'veilcount[aggregator]'"
+INSTALL = install("aggregator")
 
 
 def main() -> None:

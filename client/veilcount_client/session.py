@@ -16,6 +16,7 @@ from typing import Literal
 from veilcount_shared import Collection, SystemRandomSource, load_collections
 from veilcount_shared.collection import Linkage
 from veilcount_shared.errors import VeilcountError
+from veilcount_shared.installing import install
 from veilcount_shared.oblivious_http.key_file import decode_key_file
 
 from .clock import BoundedClock, SystemClock
@@ -180,7 +181,7 @@ class Session:
         try:
             from .delivery.relay import RelayTransport  # noqa: PLC0415 - needs cryptography
         except ImportError:
-            raise NotUsable("relay: install it with `pip install veilcount[relay]`") from None
+            raise NotUsable(f"relay: install it with {install('relay')}") from None
         keys = (
             self._options.relay_keys
             if isinstance(self._options.relay_keys, bytes)

@@ -22,6 +22,7 @@ from unittest.mock import patch
 
 from veilcount_aggregator.operate.cli.main import run as run_veilcount
 from veilcount_client.__main__ import run as run_client
+from veilcount_shared.installing import FOLDERS
 
 from .output_match import Untrue, check
 from .page_parser import ROOT, Block, Unreadable
@@ -39,7 +40,7 @@ PYTEST = {
 
 _ASSIGNMENT = re.compile(r"[A-Z_]+=")
 #: the folders of a checkout that are installed: no package index has the distributions yet
-DISTRIBUTIONS = (".", "./aggregator/analysis", "./aggregator")
+DISTRIBUTIONS = tuple(FOLDERS.values())
 _CHECKOUT = re.compile(r"([./\w]+)(?:\[([\w,-]+)\])?")
 _DEV = re.compile(r"^(\w+)(?:\)| \|)", re.MULTILINE)
 

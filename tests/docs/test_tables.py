@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 from bench.combinations import AXES, lines, published_rows
+from packaging.requirements import Requirement
 
 from veilcount_aggregator.operate.cli import serve
 from veilcount_aggregator.records.api_keys import Role
@@ -14,6 +15,10 @@ from veilcount_aggregator.records.api_keys import Role
 from ..aggregator.web.api.deployment_fixtures import FILE, deployment
 from ..matrix.adversaries import ADVERSARIES
 from ..matrix.cells import ONE_BY_ONE, rows
+from ..security.supply.__main__ import LOCKS
+from ..security.supply.bill import licence
+from ..security.supply.lock import pinned
+from ..test_project_files import PROJECTS
 
 PAGE = Path(__file__).parents[2] / "docs" / "operating.md"
 TYPE = re.compile(r"^# TYPE (\w+) ", re.MULTILINE)
@@ -42,6 +47,38 @@ def test_every_setting_of_serve_has_a_row_and_every_row_a_setting() -> None:
     rows = SETTING.findall(PAGE.read_text(encoding="utf-8"))
 
     assert sorted(rows) == sorted(settings)
+
+
+def licences(page: str) -> dict[str, set[str]]:
+    """Return the table of licences: the packages of each."""
+    section = page.partition("\n### Licences\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| ([^|`]+) \| (`[^|]+) \|$", section, re.MULTILINE)
+    return {terms: set(re.findall(r"`([^`]+)`", packages)) for terms, packages in rows}
+
+
+def test_the_licence_of_each_package_is_that_of_its_metadata() -> None:
+    expected: dict[str, set[str]] = {}
+    for part in pinned(LOCKS[0]):
+        if not part.developing:
+            expected.setdefault(licence(part), set()).add(part.name)
+    page = PAGE.read_text(encoding="utf-8")
+
+    assert licences(page) == expected
+    assert licences(page.replace("`cffi`", "`gmpy2`")) != expected
+
+
+def test_what_is_under_the_lgpl_comes_with_an_extra_alone_that_says_so() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    bound = {name for terms, names in licences(page).items() if "LGPL" in terms for name in names}
+    always = {Requirement(text).name for project in PROJECTS for text in project["dependencies"]}
+
+    assert bound == {"gmpy2"}
+    assert not bound & always
+    for project in PROJECTS:
+        for extra, requirements in project["optional-dependencies"].items():
+            if bound & {Requirement(text).name for text in requirements}:
+                (row,) = re.findall(rf"^\| `{extra}` \|.*$", page, re.MULTILINE)
+                assert "LGPL" in row
 
 
 def test_the_threat_model_has_all_rows_of_the_matrix() -> None:

@@ -140,7 +140,9 @@ class Place:
             self.issuer.close()
         self.issuer = None
 
-    def develop(self, settings: Settings, _: ListenAddress, announce: Announce, __: object) -> int:
+    def develop(
+        self, settings: Settings, _: ListenAddress, announce: Announce, __: object, **___: object
+    ) -> int:
         """Do what `veilcount dev` does before a report arrives."""
         announce(prepare(settings, ListenAddress(HOST, free_port())))
         return 0

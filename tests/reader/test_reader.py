@@ -357,7 +357,7 @@ def test_it_needs_requests_and_numpy_alone() -> None:
     assert run.stdout.splitlines() == [
         "to_pandas needs pandas: pip install pandas",
         "to_polars needs polars: pip install polars",
-        "to_arrow needs pyarrow: pip install 'veilcount[arrow]'",
+        "to_arrow needs pyarrow: pip install pyarrow",
         "plot needs matplotlib: pip install matplotlib",
         "[]",
     ]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import Distribution, distribution, distributions
 from pathlib import Path
 from shutil import copy, copytree
+from types import MappingProxyType
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -22,15 +23,27 @@ VERSION = "0.1.0"
 OFFLINE = ("--offline", "--python", sys.executable)
 
 
-def build_wheels(folder: Path, version: str = VERSION) -> list[Path]:
-    """Build a version of this very code: each sdist, and its wheel from that alone."""
+def build_wheels(
+    folder: Path,
+    version: str = VERSION,
+    *,
+    secrets: str = "",
+    environ: Mapping[str, str] = MappingProxyType({}),
+) -> list[Path]:
+    """Build a version of this very code: each sdist, and its wheel from that alone.
+
+    In a checkout where somebody made `secrets`, a file, and with variables of the environment.
+    """
     source, built = folder / "source", folder / "built"
     _copy_sources(source)
+    if secrets:
+        (source / secrets).parent.mkdir()
+        (source / secrets).touch()
     for name in FOLDERS:
         project = source / name / "pyproject.toml"
         project.write_text(project.read_text("utf-8").replace(f'{VERSION}"', f'{version}"'))
         build = ("uv", "--quiet", "build", *OFFLINE, "--no-build-isolation", "--out-dir", built)
-        subprocess.run([*build, source / name], check=True)
+        subprocess.run([*build, source / name], check=True, env=os.environ | dict(environ))
     return sorted(built.glob("*.whl"))
 
 
@@ -41,7 +54,10 @@ def _copy_sources(target: Path) -> None:
         (target / to).mkdir(parents=True, exist_ok=True)
         for name in names:
             path, to_path = ROOT / name, target / to
-            copytree(path, to_path, dirs_exist_ok=True) if path.is_dir() else copy(path, to_path)
+            if path.is_dir():
+                copytree(path, to_path, symlinks=True, dirs_exist_ok=True)
+            else:
+                copy(path, to_path)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,8 @@ TOKEN = re.compile(r'name="form_token" value="([0-9a-f]+)"')
 #: what varies in a line: the time, the pseudonym and the value that was drawn
 DRAWN = re.compile(r"\d\d:\d\d:\d\d|[\w-]{6}\.\.\.|(?<=randomized: )(light|dark|system)")
 SHOWN = next(line.strip() for line in PAGE.splitlines() if "randomized: " in line)
+#: what the page of the question finds, by the simulated devices
+FINDING = re.findall(r"\*(\d+ to \d+ of 100 answers are light)\*", PAGE)[0]
 
 
 @dataclass
@@ -72,20 +75,25 @@ class FirstMinutes:
         wait_until(lambda: bool(lines()))
         return lines()[-1]
 
-    def page(self, path: str, words: str = "") -> str:
-        """Return a page once it has these words, by the link that was printed; it opens once."""
+    @cached_property
+    def browser(self) -> requests.Session:
+        """Log in by the link that was printed, which opens once."""
         link = re.search(r"http\S+/enter#\S+", "\n".join(self.printed))
         assert link is not None
         address, secret = link[0].split("#")
-        with requests.Session() as browser:
-            browser.trust_env = False
-            token = TOKEN.search(browser.get(address, timeout=30).text)
-            assert token is not None
-            form = {"form_token": token[1], "link": secret}
-            browser.post(address, data=form, timeout=30).raise_for_status()
-            shown = f"{self.url}{path}"
-            wait_until(lambda: words in browser.get(shown, timeout=30).text)
-            return browser.get(shown, timeout=30).text
+        browser = requests.Session()
+        browser.trust_env = False
+        token = TOKEN.search(browser.get(address, timeout=30).text)
+        assert token is not None
+        form = {"form_token": token[1], "link": secret}
+        browser.post(address, data=form, timeout=30).raise_for_status()
+        return browser
+
+    def page(self, path: str, words: str = "") -> str:
+        """Return a page once it has these words."""
+        shown = f"{self.url}{path}"
+        wait_until(lambda: words in self.browser.get(shown, timeout=30).text)
+        return self.browser.get(shown, timeout=30).text
 
     def stop(self) -> int:
         assert self.process is not None
@@ -101,6 +109,8 @@ def minutes(tmp_path: Path) -> Iterator[FirstMinutes]:
     own |= {"PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": str(tmp_path / "temporary")}
     started = FirstMinutes(tmp_path, f"http://{bind}", own | {"VEILCOUNT_BIND": bind})
     yield started
+    if "browser" in vars(started):
+        started.browser.close()
     if started.process is not None and started.process.poll() is None:
         os.killpg(started.process.pid, signal.SIGKILL)
         started.process.wait(ENDING_SECONDS)
@@ -117,9 +127,13 @@ def test_the_first_five_minutes(minutes: FirstMinutes) -> None:
     assert "DEVELOPMENT" in minutes.printed[0]
     minutes.await_line("definitions", "collections.toml: theme")
 
+    minutes.await_line("simulated", "10,000 reports of 10,000 simulated devices counted")
     minutes.run_app()
-    line = minutes.await_line("counted")
+    line = minutes.await_line("  counted  ")
     assert DRAWN.sub("~", line) == DRAWN.sub("~", SHOWN)
+    shown = minutes.page("/collections/theme", "10,001")
+    assert re.search(re.sub(r"\d+", r"\\d+", FINDING), shown), FINDING
+    assert "what it counts are tests and simulated devices" in shown
 
     minutes.edit("epsilon  = 1", "epsilon  = 2")
     fingerprint = load_collections(minutes.folder / "collections.toml")["theme"].fingerprint[:12]
@@ -128,7 +142,7 @@ def test_the_first_five_minutes(minutes: FirstMinutes) -> None:
     minutes.await_line("not loaded, what was loaded before stays in force", "unit")
     minutes.edit('"fortnight"', '"month"')
     minutes.run_app()
-    wait_until(lambda: sum("counted" in each for each in minutes.printed) == 2)
+    wait_until(lambda: sum("  counted  " in each for each in minutes.printed) == 2)
 
     page = minutes.page("/live")
     assert "Development server" in page

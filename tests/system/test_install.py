@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,9 +13,11 @@ from zipfile import ZipFile
 
 import pytest
 
+from veilcount_aggregator.operate.deployment_files import FILE_SETS
 from veilcount_aggregator.queries.export import ARROW_TYPE, PARQUET_TYPE
+from veilcount_shared import installing
 
-from .distributions import Environment, build_wheels
+from .distributions import ROOT, Environment, build_wheels
 from .server import Server
 from .test_serving import COUNTED, KNOWN, YESTERDAY, body, collection, send
 
@@ -64,7 +67,10 @@ until = {YESTERDAY}
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    return build_wheels(tmp_path_factory.mktemp("wheels"))
+    """Those of `./dev release`, to be published as they are, or new ones."""
+    if release := os.environ.get("RELEASE"):
+        return sorted(Path(release).glob("*.whl"))
+    return build_wheels(tmp_path_factory.mktemp("wheels"), secrets="deploy/secrets/password")
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +86,21 @@ def test_each_wheel_is_built_of_its_sdist_and_has_the_licence(wheels: list[Path]
 
     assert len(wheels) == len(list(wheels[0].parent.glob("*.tar.gz"))) == 3
     assert all({"LICENSE", "NOTICE"} <= members for members in names)
+
+
+def test_the_files_of_a_deployment_travel_with_the_aggregator_and_no_secrets_do(
+    wheels: list[Path],
+) -> None:
+    """`deploy/` is a link in the package: what an operator made there stays on that machine."""
+    place = "veilcount_aggregator/operate/deploy/"
+    names = {
+        name.removeprefix(place)
+        for wheel in wheels
+        for name in ZipFile(wheel).namelist()
+        if "/deploy/" in name
+    }
+
+    assert names == {name for file_set in FILE_SETS.values() for name in file_set.names}
 
 
 # -- veilcount -------------------------------------------------------------------------------------
@@ -101,7 +122,7 @@ def test_the_client_needs_requests_alone_and_is_small(
     assert "No module named 'numpy'" in imported.stderr
     assert "autosave: epsilon" in checked.stdout
     assert refused.returncode == 2
-    assert "serve needs the aggregator: pip install 'veilcount[aggregator]'" in refused.stderr
+    assert f"serve needs the aggregator: {installing.install('aggregator')}" in refused.stderr
 
 
 def test_sql_and_lua_are_read_from_an_archive_too(
@@ -146,7 +167,7 @@ def test_the_analysis_tallies_with_numpy_alone_and_names_the_extra_of_figures(
     run = reader.run("python", "-c", ESTIMATE, str(definitions))
 
     assert run.stdout.splitlines() == ["set()", "[1, 2]"]
-    assert "pip install 'veilcount-analysis[estimate]'" in run.stderr
+    assert installing.install("estimate") in run.stderr
 
 
 def test_with_its_extra_the_analysis_estimates(
@@ -214,6 +235,14 @@ def test_it_has_a_command_of_its_own(install: Install) -> None:
     assert own.stdout == shared.stdout
 
 
+def test_it_writes_the_files_of_a_deployment(install: Install) -> None:
+    run = install.veilcount("deploy", "compose", "--json")
+    file = install.folder / "deploy" / "compose.yml"
+
+    assert run.returncode == 0, run.stderr
+    assert file.read_bytes() == (ROOT / "deploy" / "compose.yml").read_bytes()
+
+
 def test_it_counts_and_estimates(install: Install, server: Server, admin_key: str) -> None:
     sent = send(server.url, body(collection()))
     printed = install.veilcount("estimate", "autosave", "--json")
@@ -231,7 +260,7 @@ def test_no_release_without_the_extra(server: Server, admin_key: str, *, dry_run
     after = server.ask("GET", path, headers=headers)
 
     assert refused.status_code == 501, refused.text
-    assert "pip install 'veilcount[central]'" in refused.json()["detail"]
+    assert installing.install("central") in refused.json()["detail"]
     assert {each["spent"] for each in after.json()["series"][0]["periods"]} == {"0"}
 
 
@@ -241,12 +270,12 @@ def test_a_table_that_needs_the_extra_names_it(server: Server, admin_key: str, k
     refused = server.ask("GET", "/v1/collections/autosave/estimate", headers=headers)
 
     assert refused.status_code == 406
-    assert "pip install 'veilcount[arrow]'" in refused.json()["detail"]
+    assert installing.install("arrow") in refused.json()["detail"]
 
 
 def test_the_demo_names_the_extra_at_once(install: Install) -> None:
     run = install.veilcount("demo", "--once")
 
     assert run.returncode == 2
-    assert "pip install 'veilcount[central]'" in run.stderr
+    assert installing.install("central") in run.stderr
     assert len(run.stderr.splitlines()) == 1

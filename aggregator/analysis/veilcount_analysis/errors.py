@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from veilcount_shared.errors import VeilcountError, format_value
+from veilcount_shared.installing import install
 
 
 class QueryError(VeilcountError, ValueError):
@@ -21,4 +22,4 @@ class ScipyUnavailable(VeilcountError):
     """scipy, which intervals and decoders need, is not installed."""
 
     def __init__(self) -> None:
-        super().__init__("figures need scipy: pip install 'veilcount-analysis[estimate]'")
+        super().__init__(f"figures need scipy: {install('estimate')}")

@@ -37,13 +37,14 @@ def cells(columns: Columns) -> tuple[dict[str, list[Any]], dict[str, type]]:
     return {name: columns[name] for name in names}, {name: kind_of(name) for name in names}
 
 
-def load(name: str, user: str, package: str = "") -> Any:
+def load(name: str, user: str) -> Any:
     """Import an optional module, or name what needs it and how to install it."""
     try:
         return import_module(name)
     except ModuleNotFoundError as missing:
-        fix = f"pip install {package or name}"
-        raise ModuleNotFoundError(f"{user} needs {name}: {fix}") from missing
+        package = name.partition(".")[0]
+        fix = f"pip install {package}"  # of an index: none of these packages is ours
+        raise ModuleNotFoundError(f"{user} needs {package}: {fix}") from missing
 
 
 def to_pandas(cells_by_name: Mapping[str, list[Any]], types: Mapping[str, type]) -> pd.DataFrame:
@@ -70,7 +71,7 @@ def to_polars(cells_by_name: Mapping[str, list[Any]], types: Mapping[str, type])
 
 def to_arrow(cells_by_name: Mapping[str, list[Any]], types: Mapping[str, type]) -> pa.Table:
     """Return an Arrow table."""
-    arrow = load("pyarrow", "to_arrow", "'veilcount[arrow]'")
+    arrow = load("pyarrow", "to_arrow")
     named = {str: arrow.string(), int: arrow.int64(), bool: arrow.bool_(), float: arrow.float64()}
     schema = arrow.schema([(name, named[kind]) for name, kind in types.items()])
     table: pa.Table = arrow.table(list(cells_by_name.values()), schema=schema)

@@ -10,6 +10,8 @@ import numpy as np
 
 from veilcount_analysis.text.result_columns import spelled
 
+from .frames import load
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -116,8 +118,7 @@ def _unit(series: Row) -> str:
 
 
 def _new_figure(width: float, height: float) -> Figure:
-    try:
-        from matplotlib import pyplot as plt  # noqa: PLC0415 - optional
-    except ModuleNotFoundError as missing:
-        raise ModuleNotFoundError("plot needs matplotlib: pip install matplotlib") from missing
-    return plt.figure(figsize=(width, height), layout="constrained")
+    figure: Figure = load("matplotlib.pyplot", "plot").figure(
+        figsize=(width, height), layout="constrained"
+    )
+    return figure

@@ -27,9 +27,14 @@ from .pipeline import Outcome
 MOST = 200
 PSEUDONYM_CHARACTERS = 6
 DIGITS = 12  # of a fingerprint
-REFUSED, DEFINITIONS = "refused", "definitions"
+REFUSED, DEFINITIONS, SIMULATED = "refused", "definitions", "simulated"
 UNKNOWN = "unknown"
-TONES = {Verdict.COUNTED: "good", Verdict.DUPLICATE: "plain", DEFINITIONS: "plain"}
+TONES = {
+    Verdict.COUNTED: "good",
+    Verdict.DUPLICATE: "plain",
+    DEFINITIONS: "plain",
+    SIMULATED: "plain",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from veilcount_analysis.text.result_columns import (
     table,
     with_parts,
 )
+from veilcount_shared.installing import install
 
 from .comparison import CompareResult
 from .estimate_schema import EstimateResult
@@ -157,7 +158,7 @@ def _arrow() -> Any:
     try:
         import pyarrow as pa  # noqa: PLC0415 - large, and most answers are JSON
     except ModuleNotFoundError as missing:
-        fix = "pip install 'veilcount[arrow]'"
+        fix = install("arrow")
         raise ArrowUnavailable(f"Arrow and Parquet need pyarrow: {fix}") from missing
     return pa
 

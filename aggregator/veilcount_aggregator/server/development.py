@@ -18,9 +18,10 @@ from veilcount_serving.worker_processes import Announce, run_workers
 from veilcount_shared import Collection
 from veilcount_shared.errors import VeilcountError
 
-from ..intake.live_reports import DEFINITIONS, DIGITS, REFUSED, LiveEntry, LiveReports
+from ..intake.live_reports import DEFINITIONS, DIGITS, REFUSED, SIMULATED, LiveEntry, LiveReports
 from ..records.definitions import DefinitionSource, read_source
 from ..settings import Settings
+from .development_devices import DevelopmentDevices
 from .rsgi import RsgiApplication
 from .serve import load_worker, start
 from .wsgi import app
@@ -33,22 +34,29 @@ Version = tuple[tuple[int, int], ...]
 
 
 def serve_development(
-    settings: Settings, bind: ListenAddress, announce: Announce, show: Show
+    settings: Settings, bind: ListenAddress, announce: Announce, show: Show, *, devices: int = 0
 ) -> int:
-    """Serve until SIGTERM or SIGINT; return the exit code. The worker calls `show`."""
+    """Serve until SIGTERM or SIGINT; return the exit code.
+
+    The worker calls `show`, and has so many simulated devices answer.
+    """
     ready = start(settings, bind)
-    return run_workers(ready, partial(_load, settings.collections, show), announce)
+    return run_workers(ready, partial(_load, settings.collections, show, devices), announce)
 
 
-def _load(files: Sequence[Path], show: Show) -> RsgiApplication:
+def _load(files: Sequence[Path], show: Show, devices: int) -> RsgiApplication:
     app.live = LiveReports(show)
     watcher = DefinitionWatcher(files, _add_definitions)
-    threading.Thread(target=_watch, args=(watcher, app.live), daemon=True).start()
+    watched = (watcher, DevelopmentDevices(devices), app.live)
+    threading.Thread(target=_watch, args=watched, daemon=True).start()
     return load_worker()
 
 
-def _watch(watcher: DefinitionWatcher, live: LiveReports) -> None:
+def _watch(watcher: DefinitionWatcher, devices: DevelopmentDevices, live: LiveReports) -> None:
     while True:
+        with suppress(VeilcountError):  # a store that cannot be opened is logged
+            for name, line in devices.answer(app.open().aggregator):
+                live.add(SIMULATED, line, name)
         time.sleep(POLL_SECONDS)
         for verdict, line in watcher.look():
             live.add(verdict, line)

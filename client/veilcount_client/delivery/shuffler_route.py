@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from veilcount_shared import Collection, RandomSource
 from veilcount_shared.errors import ObliviousError
+from veilcount_shared.installing import install
 from veilcount_shared.oblivious_http.key_file import RelayKey, decode_key_file
 
 from ..errors import NotUsable
@@ -58,7 +59,7 @@ class ShufflerRoute:
         except (NotUsable, ObliviousError) as error:
             return str(error)
         except ImportError:
-            return "install what seals reports with `pip install veilcount[relay]`"
+            return f"install what seals reports: {install('relay')}"
         return ""
 
     @property

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from veilcount_shared.errors import VeilcountError
+from veilcount_shared.installing import install
 from veilcount_shared.oblivious_http.key_config import AES_128_GCM, KeyConfig
 from veilcount_shared.oblivious_http.key_file import decode_key_file
 from veilcount_shared.report import Batch, Losses
@@ -28,7 +29,7 @@ from .problems import DiagnosticResult
 if TYPE_CHECKING:
     from ..delivery.relay import RelayTransport
 
-INSTALL = "cryptography is missing: install it with `pip install veilcount[relay]`"
+INSTALL = f"cryptography is missing: {install('relay')}"
 RETIRED = "the gateway does not have it, or the relay says so"
 SHIP = "ship the file of `veilcount relay-keys create` with the app"
 

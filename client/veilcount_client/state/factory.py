@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from veilcount_shared.installing import install
+
 from ..settings import ClientSettings
 from .interface import ClientState, StateError
 from .sqlite import SqliteState
@@ -68,5 +70,5 @@ def _redis(url: str, now: Callable[[], float]) -> ClientState:
     try:
         from .redis import RedisState  # noqa: PLC0415 - an extra, imported by those who use it
     except ImportError as error:
-        raise StateError("a shared state needs: pip install veilcount[shared-state]") from error
+        raise StateError(f"a shared state needs {install('shared-state')}") from error
     return RedisState(url, now)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import sys
 from typing import Any
 
@@ -22,6 +23,7 @@ from veilcount_aggregator.queries.export import (
 )
 from veilcount_analysis.errors import QueryError
 from veilcount_analysis.text import result_columns
+from veilcount_shared.installing import install
 
 from ..web.api.deployment_fixtures import Deployment
 from .simulated_reports import compare, estimate
@@ -132,7 +134,7 @@ def test_without_pyarrow_it_says_what_is_missing(
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
 
-    with pytest.raises(ArrowUnavailable, match=r"pip install 'veilcount\[arrow\]'"):
+    with pytest.raises(ArrowUnavailable, match=re.escape(install("arrow"))):
         list(stream_arrow(estimate(stocked, "once")))
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import sqlite3
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
@@ -19,6 +18,7 @@ from typing import Any
 import pytest
 
 from veilcount_client.integrations.cli_kit import Telemetry, attendance, detached
+from veilcount_client.integrations.cli_kit.sender_lock import SenderLock
 
 from ...aggregator.operate.cli.server_fixtures import listening
 from ...aggregator.web.api.deployment_fixtures import deployment
@@ -317,8 +317,7 @@ def test_a_sender_that_goes_on_after_a_withdrawal_is_reported() -> None:
     with serving(counting) as server, machine(server.url, jitter=600) as place:
         place.run("telemetry", "on")
         place.run("convert", "dark")
-        assert wait_until(lambda: len(place.senders()) == 1)
-        time.sleep(1)
+        assert wait_until(lambda: SenderLock(place.state).is_taken)
         with stopped(place.senders()):
             assert "has not ended yet" in place.run("telemetry", "off", code=1)
             assert waiting(place) == 0

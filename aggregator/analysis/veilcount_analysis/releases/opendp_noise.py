@@ -13,6 +13,8 @@ from functools import lru_cache
 from math import inf, nextafter, sqrt
 from typing import Any
 
+from veilcount_shared.installing import install
+
 from ..errors import NoiseUnavailable
 
 #: selects the place of the largest score, with noise of a scale
@@ -104,7 +106,6 @@ def load_opendp() -> Any:
         import opendp.prelude as dp  # noqa: PLC0415 - large, and needed for releases only
     except ModuleNotFoundError as missing:
         raise NoiseUnavailable(
-            "central noise is drawn by OpenDP, which is not installed: pip install"
-            " 'veilcount[central]'"
+            f"central noise is drawn by OpenDP, which is not installed: {install('central')}"
         ) from missing
     return dp

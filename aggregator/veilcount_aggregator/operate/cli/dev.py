@@ -23,6 +23,7 @@ from ...intake.live_reports import LiveEntry
 from ...records.api_keys import Role
 from ...records.sessions import create_link, link_url
 from ...server.development import serve_development
+from ...server.development_devices import MAX_DEVICES
 from ...server.development_shuffler import DevelopmentShuffler
 from ...settings import PREFIX, Settings
 from ...store.store_url import redact_url
@@ -58,6 +59,13 @@ COLUMNS = "{:8}  {:14}  {:11}  {:9}  {}"
     is_flag=True,
     help="Run a shuffler too, at the next port: its crowds leave after ten seconds.",
 )
+@click.option(
+    "--devices",
+    type=click.IntRange(0, MAX_DEVICES),
+    default=0,
+    metavar="N",
+    help="Have N simulated devices answer each definition, so that pages show findings.",
+)
 @options.as_json
 @click.pass_context
 def command(
@@ -68,6 +76,7 @@ def command(
     url: str | None,
     bind: str,
     shuffler: bool,
+    devices: int,
     as_json: bool,
 ) -> None:
     """Accept reports of FILES (default: collections.toml), and show each with its verdict.
@@ -79,6 +88,9 @@ def command(
     address = ListenAddress.parse(bind)
     if shuffler and url:
         raise SettingsError("--shuffler", "", "its crowds leave once: give no --store with it")
+    if devices and url:
+        fix = "simulated reports cannot be removed from a store: give no --store with them"
+        raise SettingsError("--devices", str(devices), fix)
     with _kept_or_temporary(url) as store:
         facts = {
             "development": True,
@@ -87,12 +99,14 @@ def command(
             "url": str(address),
             "log_in": link_url(str(address), _link(store)),
             "live": f"{address}/live",
+            "devices": devices,
         }
         if shuffler:
             facts |= context.with_resource(_shuffler(files, store, address))
         announce = partial(_announce, facts, as_json=as_json)
         show = _show_json if as_json else _show
-        context.exit(serve_development(Settings(store, files, dev=True), address, announce, show))
+        settings = Settings(store, files, dev=True)
+        context.exit(serve_development(settings, address, announce, show, devices=devices))
 
 
 def _default() -> tuple[Path, ...]:
@@ -147,6 +161,8 @@ def _lines(facts: dict[str, Any]) -> Iterator[str]:
         route = f'shuffler="{facts["shuffler"]}", relay_keys="{facts["relay_keys"]}"'
         yield f"shuffler     a period's batch leaves {SHUFFLER_SECONDS} s after its first report:"
         yield f"             Client(..., {route})"
+    if facts["devices"]:
+        yield f"devices      {facts['devices']:,} are simulated: what they answer is made up"
     yield f"log in       {facts['log_in']} (once, within 15 minutes)"
     yield f"live view    {facts['live']}, and here:"
     yield ""

@@ -32,7 +32,7 @@ COMMANDS = (
     *("issuer", "shuffler", "canary", "check", "plan", "contrast", "simulate", "audit", "notice"),
     "compile",
     *("encode", "decode", "estimate", "report", "compare", "budget", "release", "watch", "demo"),
-    *("doctor", "completion"),
+    *("doctor", "deploy", "completion"),
 )
 #: those that share a module
 PLACES = {

@@ -7,11 +7,13 @@ from pathlib import Path
 import click
 
 from veilcount_serving.errors import SettingsError
+from veilcount_shared.periods import Unit, first_day
 
 from . import options
 from .output import print_result
 
 FILE = "collections.toml"
+MONTHS = 6
 TEMPLATE = """\
 app = "my-app"                       # names the app, on devices and in reports
 
@@ -20,7 +22,7 @@ question = "Which theme is active?"
 values   = ["light", "dark", "system"]
 epsilon  = 1                         # what one answer may reveal at most
 unit     = "month"                   # one answer per month
-answers  = 6                         # in 6 of the 12 months: epsilon 6 per person in all
+answers  = 6                         # in each of the 6 months: epsilon 6 per person in all
 from     = {start}
 until    = {until}
 """
@@ -32,10 +34,11 @@ until    = {until}
 def command(file: Path, *, as_json: bool) -> None:
     """Write a definitions file with one question to FILE (default: collections.toml).
 
-    Its campaign has begun with this month and lasts a year. An existing file is left unchanged.
+    Its campaign has begun with this month and lasts for half a year: everybody answers each month,
+    so that the first report arrives today. An existing file is left unchanged.
     """
     start = options.now().date().replace(day=1)
-    text = TEMPLATE.format(start=start, until=start.replace(year=start.year + 1))
+    text = TEMPLATE.format(start=start, until=first_day(Unit.MONTH, start, MONTHS))
     try:
         with file.open("x", encoding="utf-8") as new:
             new.write(text)

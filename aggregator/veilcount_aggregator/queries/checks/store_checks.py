@@ -21,6 +21,7 @@ from veilcount_serving.findings import (
     wrong,
 )
 from veilcount_shared.errors import VeilcountError
+from veilcount_shared.installing import install
 
 from ...errors import StoreUnavailable
 from ...records.api_keys import ApiKey, Role
@@ -199,10 +200,10 @@ def extras(stored: StoreSnapshot) -> Iterator[CheckResult]:
     if stored.catalog.releases and find_spec("opendp") is None:
         yield warn(
             "OpenDP is not installed here: central collections are collected, but not released",
-            "`pip install 'veilcount[central]'` wherever `veilcount serve` runs",
+            f"{install('central')}, wherever `veilcount serve` runs",
         )
     elif find_spec("pyarrow") is None:
-        yield ok("no exports as Arrow or Parquet without `pip install 'veilcount[arrow]'`")
+        yield ok(f"no exports as Arrow or Parquet without {install('arrow')}")
     else:
         yield ok("what the definitions and all exports need is installed")
 

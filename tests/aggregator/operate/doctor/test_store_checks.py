@@ -35,6 +35,7 @@ from veilcount_aggregator.store.restore_lock import lock_releases
 from veilcount_aggregator.store.transfer_format import content_digest
 from veilcount_aggregator.web.dashboard.operations.page import FOR_ANALYSTS
 from veilcount_analysis.series.series import Series
+from veilcount_shared.installing import install
 from veilcount_shared.verdict import Verdict
 
 from ...web.api.deployment_fixtures import CENTRAL, FILE, NOW, Deployment, deployment
@@ -203,8 +204,8 @@ def test_a_missing_extra_is_named_where_a_definition_needs_it(
 
     assert (before.state, needed.state, installed.state) == (Severity.OK, WARN, Severity.OK)
     assert "OpenDP" in needed.what
-    assert "veilcount[central]" in needed.fix
-    assert "veilcount[arrow]" in exports.what
+    assert install("central") in needed.fix
+    assert install("arrow") in exports.what
     assert exports.state is Severity.OK
 
 
