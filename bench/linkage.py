@@ -33,6 +33,8 @@ from tests.client.device_fixtures import (
 )
 
 from veilcount_client.delivery.transport import Later, Outcome
+from veilcount_client.integrations.cli_kit.sender import MARGIN
+from veilcount_client.settings import JITTER
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import Collection
 
@@ -40,6 +42,7 @@ from .table import Row, Table
 
 ALPHA = 1e-6  # of the bound of a blind pairing
 DEVICES, FEW = 90, 30  # in the whole run, and in the quick one
+SENDER = JITTER + MARGIN  # seconds that the sender of a command stays
 Floats = NDArray[np.float64]
 Session = tuple[float, float]
 
@@ -72,7 +75,8 @@ class Habit:
 
     def __str__(self) -> str:
         """Return it in words."""
-        return f"{self.sessions} x {self.hours:g} h a day"
+        length = f"{self.hours:.3g} h" if self.hours >= 1 else f"{self.hours * HOUR:.0f} s"
+        return f"{self.sessions} x {length} a day"
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,7 @@ class Case:
     refuses: bool = False
     trusts: bool = False
     bin: float = HOUR  # resolution of the server, in seconds
+    flushes: bool = False  # at each start, as commands without the kit were advised to
 
 
 CASES = (
@@ -96,6 +101,15 @@ CASES = (
     Case("period, server answers 503", PERIOD, Habit(1, 10), 5, 1, refuses=True),
     Case("collection, server counts", LINKED, Habit(1, 2), 3),
     Case("collection, hidden, server counts", HIDDEN, Habit(1, 2), 3),
+    Case("period, commands, by the kit's sender", PERIOD, Habit(3, SENDER / HOUR), 5, bin=MINUTE),
+    Case(
+        "period, commands, flush() at a start",
+        PERIOD,
+        Habit(3, 10 / HOUR),
+        5,
+        bin=MINUTE,
+        flushes=True,
+    ),
     Case("true values, closed after 40 s", CENTRAL, Habit(1, 40 / HOUR), 1, 1, False, True, 1.0),
 )
 
@@ -104,7 +118,7 @@ def run(*, quick: bool) -> Table:
     """Return how many devices are paired, and which share of the reports of short lives arrives."""
     devices = FEW if quick else DEVICES
     rows = [_pairing(case, devices) for case in CASES]
-    rows += [_arriving(seconds, 4 if quick else 12) for seconds in (10, 60, 600)]
+    rows += [_arriving(seconds, 4 if quick else 12) for seconds in (10, 60, 600, int(SENDER))]
     note = f"blind, at most: but for one case in {1 / ALPHA:,.0f}"
     return Table("what the hours at which a device runs reveal", rows, (note,))
 
@@ -117,7 +131,7 @@ def _pairing(case: Case, devices: int) -> Row:
     one, other = (np.array([_binned(each[name], case) for each in seen]) for name in "ab")
     return {
         "case": case.name,
-        "runs": str(case.habit) if case.habit.hours > 1 / 60 else "40 s, once",
+        "runs": str(case.habit),
         "devices": devices,
         "days": case.days,
         "attempts a row": float(np.mean([len(each["a"]) for each in seen])),
@@ -142,7 +156,7 @@ def _attempts(case: Case, seed: int) -> dict[str, list[float]]:
             Path(place), case.collections, clock, wire,
             randomness=SeededRandomSource(seed), trust_curator=case.trusts,
         )  # fmt: skip
-        _live(device, sessions, lambda session: session < case.records)
+        _live(device, sessions, lambda session: session < case.records, flushes=case.flushes)
     names = {each.fingerprint: name for name, each in case.collections.items()}
     seen: dict[str, list[float]] = {name: [] for name in case.collections}
     for arrival in wire.attempts:
@@ -155,12 +169,20 @@ def _refuse() -> Outcome:
     return Later("503")
 
 
-def _live(device: Device, sessions: Sequence[Session], records: Callable[[int], bool]) -> None:
+def _live(
+    device: Device,
+    sessions: Sequence[Session],
+    records: Callable[[int], bool],
+    *,
+    flushes: bool = False,
+) -> None:
     for number, (begin, end) in enumerate(sessions):
         set_clock(device.clock, max(begin, device.clock.now()))
         if number:
             device.start()
         device.work()
+        if flushes:
+            device.client.flush()
         for name in device.collections if records(number) else ():
             device.client.record(name, 1)
         device.work()

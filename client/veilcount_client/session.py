@@ -26,6 +26,7 @@ from .delivery.issuer import HttpIssuer
 from .delivery.shuffler_route import ShufflerRoute
 from .delivery.transport import (
     HttpTransport,
+    LeftToAnother,
     Transport,
     in_clear,
     malformed,
@@ -141,7 +142,7 @@ class Session:
 
     def _check_address(self) -> None:
         """Raise NotUsable without an address, or if the app's key would travel unencrypted."""
-        if self._options.transport is not None:
+        if not isinstance(self._options.transport, LeftToAnother | None):
             return
         if self.settings.relay is not None:
             if problem := malformed(self.settings.relay, "relay"):

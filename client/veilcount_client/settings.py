@@ -53,7 +53,8 @@ class ClientSettings:
         return "direct" if self.relay is None else "relay"
 
 
-def _is_on(value: object) -> bool:
+def is_on(value: object) -> bool:
+    """Whether a variable or an argument switches something on."""
     return str(value).strip().lower() not in _OFF
 
 
@@ -67,10 +68,10 @@ PARSERS: Mapping[str, Callable[[Any], Any]] = {
     "shuffler": str,
     "ceiling": parse_exact,  # refuses floats
     "daily_ceiling": parse_exact,
-    "persons": _is_on,
-    "trust_curator": _is_on,
-    "development": _is_on,
-    "strict": _is_on,
+    "persons": is_on,
+    "trust_curator": is_on,
+    "development": is_on,
+    "strict": is_on,
     "jitter": lambda value: JITTER if value == "" else float(value),
 }
 
@@ -93,7 +94,7 @@ def read_settings(
         or environment.get("VEILCOUNT_STATE")
         or environment.get("VEILCOUNT_STATE_DIR")
     )
-    switches = (name for name in KILL_SWITCHES if _is_on(environment.get(name, "")))
+    switches = (name for name in KILL_SWITCHES if is_on(environment.get(name, "")))
     return ClientSettings(
         state=None if location is None else os.fspath(location),
         disabled=next(switches, None),

@@ -124,13 +124,15 @@ class Uploader:
 
     def next_due(self) -> float | None:
         """Return when there is next something to do."""
-        dues = (
+        return _earliest(self.next_sending(), self._losses.next_due())
+
+    def next_sending(self) -> float | None:
+        """Return when a report or a request for tokens may leave; losses are worth no process."""
+        return _earliest(
             self.outboxes.next_due(),
             self.recorder.next_instant(self.now(), self.collections.values()),
-            self._losses.next_due(),
             self.issuance.next_due() if self.issuance else None,
         )
-        return min((due for due in dues if due is not None), default=None)
 
     def later(self, start: float, longest: float | None = None) -> float:
         """Return an instant within the jitter of another, independent of all others."""
@@ -335,3 +337,7 @@ class Uploader:
         sent = isinstance(self.transport.send(body, 0), Delivered)
         if not self.in_flight.leaving:
             self._losses.finish(report, sent=sent)
+
+
+def _earliest(*dues: float | None) -> float | None:
+    return min((due for due in dues if due is not None), default=None)

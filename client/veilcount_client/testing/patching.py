@@ -5,9 +5,8 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -82,7 +81,16 @@ def environment() -> Replacement:
     return patch.dict(os.environ, variables, clear=True)
 
 
-def integrations() -> Replacement:
-    """Have integrations make their clients anew, now and again afterwards."""
-    module = sys.modules.get("veilcount_client.integrations.app_client")
-    return patch.dict(getattr(module, "clients", {}), clear=True)
+@contextmanager
+def integrations() -> Iterator[None]:
+    """Have integrations make their clients anew, now and again afterwards.
+
+    Of a command somebody is there to decide, and the test's end is no end of a run.
+    """
+    package = "veilcount_client.integrations"
+    with (
+        patch.dict(f"{package}.app_client.clients", clear=True),
+        patch(f"{package}.cli_kit.attendance.is_attended", lambda: True),
+        patch(f"{package}.cli_kit.telemetry.Telemetry.end"),
+    ):
+        yield
