@@ -28,6 +28,8 @@ from .margins import read_day, read_margins
 from .texts import read_texts
 from .validation import ENUMS
 
+MAX_DEPTH = 320  # of tables and lists
+
 
 def parse_collections(text: str, read_values: ReadValues, file: str = "") -> dict[str, Collection]:
     """Return the collections of a TOML text, by name, in file order.
@@ -36,6 +38,7 @@ def parse_collections(text: str, read_values: ReadValues, file: str = "") -> dic
     """
     try:
         tables = tomllib.loads(text, parse_float=_exact)
+        _require_depth(tables)
         return parse_tables(tables.pop("app", None), tables, read_values)
     except DefinitionError as error:
         raise error.with_location(file=file) from error
@@ -47,6 +50,21 @@ def parse_collections(text: str, read_values: ReadValues, file: str = "") -> dic
             "compiled definitions, give the TOML file that they are of" if is_compiled else error
         )
         raise DefinitionError("file", file or "text", f"not readable TOML: {problem}") from error
+
+
+def _require_depth(tables: object) -> None:
+    """Refuse what is nested so deeply that it depends on Python's version whether it is read."""
+    level = [tables]
+    for _ in range(MAX_DEPTH):
+        level = [part for value in level for part in _parts(value)]
+    if level:
+        raise ValueError(f"it is nested more than {MAX_DEPTH} times")
+
+
+def _parts(value: object) -> Iterable[object]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def parse_tables(

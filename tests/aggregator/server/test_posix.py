@@ -106,7 +106,7 @@ def test_macos_lets_a_process_open_fewer_files_than_it_says(
 
 
 def is_full(connection: sqlite3.Connection) -> bool:
-    return connection.execute("pragma fullfsync").fetchone() == (1,)
+    return bool(connection.execute("pragma fullfsync").fetchone() == (1,))
 
 
 def test_a_store_has_its_commits_written_to_the_disk(tmp_path: Path) -> None:
