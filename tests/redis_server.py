@@ -95,7 +95,7 @@ class RedisServer:
         """Become a replica, and wait until it has all; `through` is the port of a proxy."""
         self.ask("CONFIG", "SET", "repl-diskless-load", "swapdb")
         self.ask("REPLICAOF", HOST, str(through or master.port))
-        wait_until(lambda: self._is_linked() and master.confirms(), 30)
+        wait_until(lambda: self._is_linked() and master.confirms())
 
     def _is_linked(self) -> bool:
         return bool(self.info("replication")["master_link_status"] == "up")
