@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
-from functools import cached_property
 from math import prod
 
 from . import periods
 from .batch_rules import BatchRules
+from .cached_property import cached_property
 from .domain import Domain
 from .enums import (
     Adjacency,

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from typing import TYPE_CHECKING
 
 from veilcount_shared import Collection, RandomSource
+from veilcount_shared.cached_property import cached_property
 from veilcount_shared.errors import ObliviousError
 from veilcount_shared.installing import install
 from veilcount_shared.oblivious_http.key_file import RelayKey, decode_key_file

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
+from ..cached_property import cached_property
 from ..definition_record import Definition
 from ..domain import Domain, Label, find_label
 from ..enums import Linkage, Presence, Takes, Waiting

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import islice
 from typing import Any
 
+from ..cached_property import cached_property
 from ..errors import DefinitionError
 from ..randomness import RandomSource
 from .interface import Answers, SingleValue, ValuePart

@@ -6,9 +6,9 @@ import math
 import numbers
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
+from ..cached_property import cached_property
 from ..errors import DefinitionError
 from ..randomness import RandomSource
 from .interface import Answers, SingleValue

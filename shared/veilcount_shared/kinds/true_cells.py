@@ -5,9 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
+from ..cached_property import cached_property
 from ..domain import GRID_BITS, Boolean, Choice, Cross, Label, Number, OpenStrings
 from ..errors import format_value
 
