@@ -80,7 +80,11 @@ class TailTable:
         self.tails = np.zeros((1, BLOCK))  # 0: not computed, or nobody can have it
 
     def last(self, supports: Counts, near: Counts, least: Floats) -> Counts:
-        """Return the last c inside; next to `near`, on its other side, if that is not."""
+        """Return the last c inside; next to `near`, on its other side, if that is not.
+
+        A support that is not whole has the tail of the next whole number in its direction.
+        """
+        supports = (np.ceil if self.upper else np.floor)(supports).astype(np.int64)
         if self.tails.size > MOST_TAILS:
             self.clear()
         rows = np.searchsorted(self.supports, supports)
