@@ -100,8 +100,9 @@ def strike(deployment: Deployment, step: str, population: Population, lasts: flo
     before = population.failed
     with deployment.faults[step]():
         time.sleep(lasts)
+        if step not in GENTLE:  # on a busy machine it takes longer until it strikes somebody
+            wait_until(lambda: population.failed > before)
         assert step in ENDS_A_SERVER or deployment.alive(), f"{step}: it is not alive"
-    assert step in GENTLE or population.failed > before, f"{step}: it struck nobody"
     try:
         return population.await_answers()
     except AssertionError:
