@@ -38,7 +38,7 @@ def install(extra: Extra, *, published: bool = PUBLISHED) -> str:
 
 
 def requirements(extra: Extra, *, published: bool) -> list[str]:
-    """Return what pip is given: a name of an index, or folders of a checkout."""
+    """Return pip's argument: a name of an index, or folders of a checkout."""
     distribution, name = DECLARED[extra]
     suffix = f"[{name}]" if name else ""
     if published:

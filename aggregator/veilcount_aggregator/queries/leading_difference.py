@@ -20,7 +20,7 @@ from veilcount_analysis.kinds.headline import (
     mean_ends,
     mean_text,
     share_ends,
-    share_text,
+    share_range,
 )
 from veilcount_analysis.kinds.labels import Value
 from veilcount_analysis.kinds.registry import kind_of
@@ -196,7 +196,7 @@ def _changed(row: ComparisonRow, now: str, before: str) -> str:
     way = "up" if row.difference > 0 else "down"
     if row.value is None:
         return f"{mean_text(later)}, {now}, {way} from {mean_ends(earlier)}, {before}"
-    return f"{share_text(later)} {now}, {way} from {share_ends(earlier)} {before}"
+    return f"{share_range(later)} {now}, {way} from {share_ends(earlier)} {before}"
 
 
 def _figure(row: ComparisonRow, side: SideFigure) -> Figure:

@@ -48,7 +48,7 @@ def send_month(deployed: Deployment, name: str, period: int, *held: Sequence[int
 
 
 def lead(deployed: Deployment, name: str, **params: str) -> str:
-    """Return what the finding leads with; empty: nothing is seen to differ."""
+    """Return the text that leads; empty: nothing is seen to differ."""
     _, time_range = only(estimate(deployed, name, **params))
     query = EstimateQuery.parse({key: [word] for key, word in params.items()})
     series = deployed.series(name)
@@ -86,6 +86,19 @@ def test_a_share_that_rose_is_stated_at_both_ends(deployed: Deployment) -> None:
     assert int(found[1]) < 62.5 < int(found[2])
     assert int(found[3]) < 22.5 < int(found[4])
     assert lead(deployed, "walked", **{"from": "2026-11-01"}) == "", "one month has no second side"
+
+
+def test_a_great_change_of_few_people_is_a_whole_sentence(deployed: Deployment) -> None:
+    """Both ends are wider than a fifth: alone, each would say that it is of too few answers."""
+    for period, yes in ((0, 6), (4, 18)):
+        send_month(deployed, "walked", period, [24 - yes, yes])
+    found = re.fullmatch(
+        r"(\d+) to (\d+) of 100 answers are yes in Nov 2026, up from \d+ to \d+ of 100 in Jul 2026",
+        lead(deployed, "walked"),
+    )
+
+    assert found is not None
+    assert int(found[2]) - int(found[1]) > 20
 
 
 def test_a_mean_that_fell_is_stated_at_both_ends(deployed: Deployment) -> None:

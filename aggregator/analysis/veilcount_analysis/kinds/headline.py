@@ -49,13 +49,21 @@ def shares_headline(figures: Sequence[Figure], *, leads: bool, verb: str = ANSWE
 
 def share_text(row: Figure, verb: str = ANSWERS_ARE) -> str:
     """Return a share's interval as a sentence; a wide one says no more than its ends."""
-    name = "yes" if row.of is True else value_name(row.of)
     low, high = _within(row)
     if high - low > 2 * WIDE:
         least, most = _hundredths(low, high)
-        ends = f"somewhere between {least} and {most} of 100 {verb} {name}"
+        ends = f"somewhere between {least} and {most} of 100 {verb} {_name(row)}"
         return f"{sentence_case(ends)}; too few answers to say more"
-    return f"{share_ends(row)} {verb} {name}"
+    return share_range(row, verb)
+
+
+def share_range(row: Figure, verb: str = ANSWERS_ARE) -> str:
+    """Return a share's interval as a sentence, however wide."""
+    return f"{share_ends(row)} {verb} {_name(row)}"
+
+
+def _name(row: Figure) -> str:
+    return "yes" if row.of is True else value_name(row.of)
 
 
 def share_ends(row: Figure) -> str:

@@ -70,7 +70,7 @@ def command(file: Path, name: str, *, params: Parameters, seed: int | None, as_j
 
 
 def _terms(collection: Collection) -> str:
-    """Return what goes with the epsilon: a curator's delta, and the adjacency."""
+    """Return a curator's delta and the adjacency, which go with the epsilon."""
     delta = f" and delta {number_format.decimal(collection.delta)}" if collection.delta else ""
     return f"{delta} ({number_format.adjacency(collection.adjacency or Adjacency.SUBSTITUTE)})"
 

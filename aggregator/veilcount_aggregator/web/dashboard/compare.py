@@ -85,12 +85,12 @@ def _recent(snapshot: Snapshot, series: Series) -> tuple[Range, Range] | None:
     begun = sorted({cell.period for cell, reports in sizes.items() if reports})
     end = partial(period_end, series.collection)
     over = [period for period in begun if end(period).date() <= snapshot.today]
-    held = over if len(over) > 1 else begun
-    if len(held) < 2:  # noqa: PLR2004 - sides
+    sides = over if len(over) > 1 else begun
+    if len(sides) < 2:  # noqa: PLR2004 - sides
         return None
-    width = min(A_RANGE.get(series.collection.unit, 1), (held[-1] - held[0] + 1) // 2)
-    middle = held[-1] + 1 - width
-    pair = range(middle, held[-1] + 1), range(middle - width, middle)
+    width = min(A_RANGE.get(series.collection.unit, 1), (sides[-1] - sides[0] + 1) // 2)
+    middle = sides[-1] + 1 - width
+    pair = range(middle, sides[-1] + 1), range(middle - width, middle)
     newer, older = (time_range(series, periods, snapshot.today) for periods in pair)
     return _days(newer), _days(older)
 

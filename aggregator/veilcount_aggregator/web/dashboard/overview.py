@@ -61,7 +61,7 @@ def public_sizes(snapshot: Snapshot) -> dict[str, Mapping[Cell, int]]:
 
 
 def _shared_with(collection: Collection) -> str:
-    """Return what a collection divides its people with."""
+    """Name the collections that share its people."""
     if collection.group is not None:
         return f", one of {len(collection.group.questions)} of {collection.group.name}"
     return f", paired with {collection.twin}" if collection.twin else ""
