@@ -14,6 +14,7 @@ from werkzeug.test import TestResponse
 
 from veilcount_client import Person
 from veilcount_client.integrations import flask as integration
+from veilcount_client.integrations import pages
 from veilcount_client.state import StateError
 from veilcount_client.state.sqlite import SqliteState
 from veilcount_client.testing import ClientHarness
@@ -112,7 +113,7 @@ def test_a_form_of_another_site_decides_nothing(veilcount: ClientHarness) -> Non
     app = site()
     ann, ben = browser(app), browser(app, "ben")
     foreign = hidden(ben.get("/privacy/consent"))
-    for fields in ({}, foreign, {integration.TOKEN: ""}, {integration.TOKEN: "é"}):
+    for fields in ({}, foreign, {pages.TOKEN: ""}, {pages.TOKEN: "é"}):
         refused = ann.post("/privacy/consent", data={**fields, "consent": "yes"})
 
         assert refused.status_code == 400
@@ -166,7 +167,7 @@ def test_a_person_is_forgotten_by_a_form_of_our_own(veilcount: ClientHarness) ->
     form = ann.get("/privacy/forget")
     foreign = [
         ann.post("/privacy/forget", data={**fields, "forget": "yes"})
-        for fields in ({}, hidden(ben.get("/privacy/forget")), {integration.TOKEN: ""})
+        for fields in ({}, hidden(ben.get("/privacy/forget")), {pages.TOKEN: ""})
     ]
     unconfirmed = ann.post("/privacy/forget", data=hidden(form))
     kept = ann.get("/privacy/receipt").text
