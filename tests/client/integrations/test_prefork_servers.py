@@ -1,4 +1,4 @@
-"""Integrations with servers that fork: gunicorn, Celery, and hosts that run no hooks of Python."""
+"""Integrations with servers: gunicorn, Celery, uvicorn, and hosts that run no hooks of Python."""
 
 from __future__ import annotations
 
@@ -208,3 +208,46 @@ def test_a_fork_without_hooks_works(folder: Path) -> None:
     subprocess.run([sys.executable, "-c", FORK], cwd=folder, check=True, timeout=30)
 
     assert stored(folder) == ALL
+
+
+# -- uvicorn: ends by the signal that stopped it ---------------------------------------------------
+
+ASGI = """
+from fastapi import FastAPI, Request
+from veilcount_client.integrations.asgi import Veilcount
+
+statistics = Veilcount()
+app = FastAPI(lifespan=statistics.lifespan)
+
+@app.get("/{name}")
+async def use(name: str, request: Request):
+    person = await statistics.aperson(request, name)
+    await person.aconsent(True)
+    person.record("theme", "dark")
+    person.record("minutes", 5)
+"""
+
+
+def serve_and_stop(folder: Path, web: str) -> Counter[str]:
+    """Serve a request of each person, stop the server, and return what it has stored."""
+    (folder / "web.py").write_text(web, encoding="utf-8")
+    with running(folder, "uvicorn", "web:app", "--port", "0") as process:
+        port = wait_for(folder, r"http://127\.0\.0\.1:(\d+)")[1]
+        for person in range(PERSONS):
+            requests.get(f"http://127.0.0.1:{port}/{person}", timeout=30).raise_for_status()
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+
+    assert process.returncode == -signal.SIGTERM  # no exit handler of Python has run
+    return stored(folder)
+
+
+def test_uvicorn_stores_everything_when_it_is_stopped(folder: Path) -> None:
+    assert serve_and_stop(folder, ASGI) == ALL
+
+
+def test_without_the_lifespan_uvicorn_loses_what_is_held(folder: Path) -> None:
+    """The planted bug: nobody closes the client."""
+    reports = serve_and_stop(folder, ASGI.replace("lifespan=statistics.lifespan", ""))
+
+    assert (reports["theme"] > 0, reports["minutes"]) == (True, 0)
