@@ -107,21 +107,45 @@ from veilcount_client.integrations.gunicorn import post_worker_init, worker_exit
 """
 
 
-def test_gunicorn_workers_store_everything(folder: Path) -> None:
-    """Preloaded, two workers, a thread that is busy at the fork: nothing is lost or doubled."""
-    (folder / "web.py").write_text(WEB)
+def serve_by_gunicorn(folder: Path, web: str, kind: str, timeout: float = 10) -> None:
+    """Answer a request of each person by two workers that are forked from a loaded app."""
+    (folder / "web.py").write_text(web)
     (folder / "conf.py").write_text(CONFIGURATION)
     flags = ["--preload", "--workers", "2", "--bind", "127.0.0.1:0", "--no-control-socket"]
+    flags += ["--worker-class", kind, "--graceful-timeout", "5"]
     with running(folder, "gunicorn", *flags, "--config", "conf.py", "web:app"):
         port = wait_for(folder, r"http://127\.0\.0\.1:(\d+)")[1]
         pids = {
-            requests.get(f"http://127.0.0.1:{port}/{person}", timeout=10).text
+            requests.get(f"http://127.0.0.1:{port}/{person}", timeout=timeout).text
             for person in range(PERSONS)
         }
 
     assert len(pids) in {1, 2}  # the system chooses who takes a connection
+
+
+@pytest.mark.parametrize("kind", ["sync", "gthread", "gevent"])
+def test_gunicorn_workers_store_everything(folder: Path, kind: str) -> None:
+    """Preloaded, two workers, a thread that is busy at the fork: nothing is lost or doubled.
+
+    Workers of gevent patch the standard library when the app is loaded already.
+    """
+    serve_by_gunicorn(folder, WEB, kind)
+
     assert stored(folder) == ALL
     assert stored(folder, ["master"]) == {"theme": 1}
+
+
+UNPATCHED = """
+from veilcount_client.delivery.worker import ClientWorker
+ClientWorker._notice_fork = lambda self: None
+"""
+
+
+@pytest.mark.full
+def test_locks_of_before_gevents_patch_would_stop_a_worker(folder: Path) -> None:
+    """The planted bug: our thread is a greenlet now, and waits for its bell as a thread would."""
+    with pytest.raises(requests.ReadTimeout):
+        serve_by_gunicorn(folder, UNPATCHED + WEB, "gevent", timeout=3)
 
 
 # -- Celery ----------------------------------------------------------------------------------------
