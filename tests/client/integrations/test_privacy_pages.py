@@ -273,6 +273,22 @@ def test_an_unusable_state_is_an_apology_without_details(monkeypatch: pytest.Mon
     assert off.post("/privacy/forget", data={**fields, "forget": "yes"}).status_code == 503
 
 
+def test_an_objection_of_the_browser_is_a_no_that_the_page_explains(
+    veilcount: ClientHarness,
+) -> None:
+    """The person is not asked any more; an answer on the page counts."""
+    ann = browser(site())
+    page = ann.get("/privacy/consent", headers={"Sec-GPC": "1"}).text
+    later = ann.get("/privacy/consent").text
+    answer(ann, "yes")
+
+    assert "You declined" in page
+    assert "that counts as a no until you agree" in page
+    assert "You declined" in later
+    assert "until you agree" not in later
+    assert "You agreed" in ann.get("/privacy/consent", headers={"Sec-GPC": "1"}).text
+
+
 def test_an_app_speaks_its_own_language() -> None:
     """Lazily translated texts are made strings with each page; a key that there is not is named."""
     words = ["eins", "zwei"]
