@@ -21,6 +21,7 @@ PARTS = (
     *("tokens", "redeem", "relay", "gateway", "trends", "central", "linkage", "combinations"),
     *("memory", "durability", "heights", "commit-calls", "scaling", "scale", "reads", "retention"),
     *(
+        "event-loop",
         "figures",
         "filling",
         "install",
