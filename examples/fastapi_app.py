@@ -11,9 +11,9 @@ from fastapi.responses import RedirectResponse
 from starlette.middleware.sessions import SessionMiddleware
 
 from veilcount import Person
-from veilcount_client.integrations.asgi import Veilcount
+from veilcount_client.integrations.asgi import AsgiVeilcount
 
-statistics = Veilcount(collections=Path(__file__).with_name("collections.toml"), persons=True)
+statistics = AsgiVeilcount(collections=Path(__file__).with_name("collections.toml"), persons=True)
 app = FastAPI(lifespan=statistics.lifespan)  # stores everything before the process ends
 
 

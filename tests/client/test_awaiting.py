@@ -192,11 +192,11 @@ def test_a_cancelled_yes_is_not_stored_after_a_later_no(veilcount: ClientHarness
     check_that_the_no_stays(veilcount)
 
 
-def test_a_call_that_is_left_behind_would_be_noticed(veilcount: ClientHarness) -> None:
+def test_a_call_that_goes_on_after_its_caller_is_noticed(veilcount: ClientHarness) -> None:
     """Planted: the call in a thread as asyncio has it, which a cancellation leaves behind."""
-    left_behind = patch.object(Respondent, "aconsent", awaited(Respondent.consent))
+    goes_on = patch.object(Respondent, "aconsent", awaited(Respondent.consent))
 
-    with left_behind, pytest.raises(AssertionError, match="assert True is False"):
+    with goes_on, pytest.raises(AssertionError, match="assert True is False"):
         check_that_the_no_stays(veilcount)
 
 

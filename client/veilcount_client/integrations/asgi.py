@@ -1,6 +1,6 @@
 """ASGI: one client, the person of a request, and the privacy pages, for FastAPI, Starlette, ...
 
-    statistics = Veilcount(url="...", collections="collections.toml", persons=True)
+    statistics = AsgiVeilcount(url="...", collections="collections.toml", persons=True)
     app = FastAPI(lifespan=statistics.lifespan)
 
     @app.post("/theme/{theme}")
@@ -38,7 +38,7 @@ MOST_BYTES = 16 << 10  # of a form
 NOT_FOUND, NOT_ALLOWED, TOO_LARGE = 404, 405, 413
 
 
-class Veilcount:
+class AsgiVeilcount:
     """The integration of one app."""
 
     def __init__(self, **options: Any) -> None:

@@ -25,7 +25,7 @@ from starlette.routing import Mount, Route
 from veilcount_client import Person
 from veilcount_client.integrations import pages
 from veilcount_client.integrations.app_client import clients
-from veilcount_client.integrations.asgi import App, Scope, Veilcount
+from veilcount_client.integrations.asgi import App, AsgiVeilcount, Scope
 from veilcount_client.state import StateError
 from veilcount_client.state.sqlite import SqliteState
 from veilcount_client.testing import ClientHarness
@@ -39,9 +39,9 @@ from .test_privacy_pages import browser, button, hidden
 LIMITS = {"ceiling": 9, "daily_ceiling": 9}
 
 
-def fastapi_app(**options: Any) -> tuple[App, Veilcount]:
+def fastapi_app(**options: Any) -> tuple[App, AsgiVeilcount]:
     """An app whose visitors log in by /login/<name>, and record by /theme/<name>."""
-    statistics = Veilcount(url=NOBODY, collections=COLLECTIONS, persons=True, **LIMITS)
+    statistics = AsgiVeilcount(url=NOBODY, collections=COLLECTIONS, persons=True, **LIMITS)
     app = FastAPI(lifespan=statistics.lifespan)
 
     async def current(scope: Scope) -> Person | None:
@@ -64,9 +64,9 @@ def fastapi_app(**options: Any) -> tuple[App, Veilcount]:
     return app, statistics
 
 
-def starlette_app(**options: Any) -> tuple[App, Veilcount]:
+def starlette_app(**options: Any) -> tuple[App, AsgiVeilcount]:
     """The same without FastAPI, with functions that are none of a loop."""
-    statistics = Veilcount(url=NOBODY, collections=COLLECTIONS, persons=True, **LIMITS)
+    statistics = AsgiVeilcount(url=NOBODY, collections=COLLECTIONS, persons=True, **LIMITS)
 
     def current(scope: Scope) -> Person | None:
         user = scope["session"].get("user")
@@ -133,12 +133,12 @@ def served(app: Any) -> Iterator[str]:
 @contextmanager
 def visiting(app: App, *names: str) -> Iterator[list[Visitor]]:
     with served(app) as url:
-        visitors = [Visitor(url, requests.Session()) for _ in names]
-        for visitor, name in zip(visitors, names, strict=True):
+        browsers = [Visitor(url, requests.Session()) for _ in names]
+        for visitor, name in zip(browsers, names, strict=True):
             if name:
                 visitor.get(f"/login/{name}")
-        yield visitors
-        for visitor in visitors:
+        yield browsers
+        for visitor in browsers:
             visitor.session.close()
 
 
@@ -262,7 +262,7 @@ def test_statistics_that_cannot_be_reached_are_an_apology(veilcount: ClientHarne
 
 def test_an_app_of_one_person_needs_no_login_but_a_session(veilcount: ClientHarness) -> None:
     """The pages are an app by themselves, that a middleware of sessions may wrap alone."""
-    statistics = Veilcount(url=NOBODY, collections=COLLECTIONS)
+    statistics = AsgiVeilcount(url=NOBODY, collections=COLLECTIONS)
     bare = statistics.pages()
     with served(SessionMiddleware(bare, secret_key="for tests")) as url:  # type: ignore[arg-type] # App
         own = Visitor(url, requests.Session())

@@ -238,9 +238,9 @@ def test_a_fork_without_hooks_works(folder: Path) -> None:
 
 ASGI = """
 from fastapi import FastAPI, Request
-from veilcount_client.integrations.asgi import Veilcount
+from veilcount_client.integrations.asgi import AsgiVeilcount
 
-statistics = Veilcount()
+statistics = AsgiVeilcount()
 app = FastAPI(lifespan=statistics.lifespan)
 
 @app.get("/{name}")
