@@ -148,6 +148,7 @@ def test_each_counts_once_and_neither_log_says_who_sent_what(deployed: Deployed)
             device.record()
             device.client.flush()
         server = Server(deployed.store, deployed.folder, port=port)
+        server.wait_until_open()
         for _ in range(4):
             for device in devices:
                 device.client.flush()
