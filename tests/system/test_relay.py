@@ -212,6 +212,7 @@ def test_garbage_refuses_no_honest_request(deployed: Deployed, connections: int,
         Server(deployed.store, deployed.folder) as server,
         garbage(server.port, key.key_id, connections, size),
     ):
+        server.wait_until_open()
         statuses = [
             inner_status(server, deployed, REPORTS_PATH, b"no batch", BINARY_TYPE)
             for _ in range(40)
