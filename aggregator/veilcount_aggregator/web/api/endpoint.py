@@ -23,6 +23,7 @@ from typing import Any
 from flask import Blueprint, Response, g, request
 from msgspec import Struct
 
+from veilcount_analysis.errors import QueryError
 from veilcount_analysis.query_params import QueryParams
 from veilcount_shared.wire import JSON_TYPE
 
@@ -148,7 +149,7 @@ class Endpoint:
 
     def _input(self) -> dict[str, object]:
         if self.query:
-            return {"query": self.query.parse(dict(request.args.lists()))}
+            return {"query": self.query.parse(_stated_arguments())}
         read = self.other_bodies.get(request.mimetype)
         if read:
             return {"body": read(request.get_data())}
@@ -157,6 +158,18 @@ class Endpoint:
         if self.other_bodies:
             raise refusal("unsupported", f"give {', '.join(self.other_bodies)}", "Content-Type")
         return {}
+
+
+def _stated_arguments() -> dict[str, list[str]]:
+    """Return the query string, none of it empty: a variable left unset must not mean the default.
+
+    A page's form sends the fields that were left empty, so pages read these as absent.
+    """
+    arguments = dict(request.args.lists())
+    for name, words in arguments.items():
+        if "" in words:
+            raise QueryError(name, "", "give a value, or leave the parameter out")
+    return arguments
 
 
 #: every endpoint, in the order of their declarations

@@ -49,6 +49,7 @@ def test_the_other_methods_are_as_they_should_be(answered: Deployment) -> None:
     ("path", "place", "detail"),
     [
         (f"{ESTIMATE}?by=year", "by", 'by = "year": give one of day, week, month, all'),
+        (f"{ESTIMATE}?start=", "start", "give a value, or leave the parameter out"),
         (f"{ESTIMATE}?segmet=arm:A", "segmet", "did you mean segment?"),
         ("/v1/collections/theme/compare?a=arm:A", "b", "give a segment (arm:A), a range"),
         ("/v1/collections/theme/budget?n=-1", "n", "give a whole number"),
