@@ -26,7 +26,7 @@ def all_below(widget: tk.Misc) -> Iterator[tk.Misc]:
         yield from all_below(child)
 
 
-def buttons(widget: tk.Misc) -> dict[str, ttk.Button]:
+def buttons(widget: tk.Misc) -> dict[str, ttk.Button | ttk.Radiobutton]:
     """Return the buttons in a window by their texts."""
     return {
         str(button["text"]): button

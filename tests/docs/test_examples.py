@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 import requests
 
+from veilcount_aggregator.settings import Settings
 from veilcount_aggregator.store import open_store
 from veilcount_client.testing import ClientHarness
 
@@ -26,7 +27,7 @@ from ..client.integrations.test_asgi import served
 from ..client.integrations.test_privacy_pages import button
 from .page_parser import ROOT
 from .page_population import answered
-from .page_server import Served, Settings
+from .page_server import Served
 
 FOLDER = ROOT / "examples"
 NOBODY = "http://127.0.0.1:9"

@@ -60,7 +60,7 @@ Fields = Callable[[], Mapping[str, str]]  # the hidden fields of a form, which p
 Form = Mapping[str, Any]  # what a form of ours sent
 
 
-def session_fields(session: MutableMapping[str, Any]) -> Mapping[str, str]:
+def session_fields(session: MutableMapping[str, Any]) -> dict[str, str]:
     """Return the hidden field of a form, for a framework without a protection of its own."""
     return {TOKEN: session.setdefault(TOKEN, secrets.token_urlsafe(32))}
 

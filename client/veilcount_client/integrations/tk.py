@@ -7,6 +7,7 @@ if client.must_ask:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from veilcount_shared.notice import Texts
@@ -54,9 +55,7 @@ def ask(
     box.configure(state="disabled")
     buttons = ttk.Frame(dialog, padding=12)
     for key, granted in ((f"consent_yes{ending}", True), (f"consent_no{ending}", False)):
-        button = ttk.Button(
-            buttons, text=words(key), command=lambda granted=granted: decide(granted=granted)
-        )
+        button = ttk.Button(buttons, text=words(key), command=partial(decide, granted=granted))
         button.pack(side="left", expand=True, fill="x", padx=6)
     buttons.pack(side="bottom", fill="x")
     box.pack(side="top", expand=True, fill="both")

@@ -103,7 +103,7 @@ class Visitor:
     def get(self, path: str, **headers: str) -> requests.Response:
         return self.session.get(self.url + path, headers=headers, timeout=30)
 
-    def post(self, path: str, data: object, **headers: str) -> requests.Response:
+    def post(self, path: str, data: Any, **headers: str) -> requests.Response:
         return self.session.post(
             self.url + path, data, headers=headers, timeout=30, allow_redirects=False
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from hashlib import sha256
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -60,7 +61,7 @@ def browser(app: Flask, user: str = "ann") -> FlaskClient:
     return found
 
 
-def hidden(page: TestResponse) -> dict[str, str]:
+def hidden(page: Any) -> dict[str, str]:
     """Return the hidden fields of a page's form."""
     return dict(re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]+)">', page.text))
 
