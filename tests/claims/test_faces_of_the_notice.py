@@ -108,7 +108,7 @@ def command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Face:
 def consent_page(veilcount: ClientHarness) -> Face:
     def read(name: str) -> str:
         client = veilcount.client({name: COLLECTIONS[name]}, trust_curator=True)
-        return plain(PrivacyPages(lambda: client).consent(client, {}).html)
+        return plain(PrivacyPages(lambda: client).consent(client, dict).html)
 
     return read
 

@@ -264,7 +264,7 @@ def test_an_app_of_one_person_needs_no_login_but_a_session(veilcount: ClientHarn
     """The pages are an app by themselves, that a middleware of sessions may wrap alone."""
     statistics = AsgiVeilcount(url=NOBODY, collections=COLLECTIONS)
     bare = statistics.pages()
-    with served(SessionMiddleware(bare, secret_key="for tests")) as url:  # type: ignore[arg-type] # App
+    with served(SessionMiddleware(bare, secret_key="for tests")) as url:
         own = Visitor(url, requests.Session())
         page = own.get("/consent")
         decided = own.post("/consent", hidden(page) | {"consent": button(page.text, "yes")})
