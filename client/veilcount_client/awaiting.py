@@ -40,7 +40,7 @@ async def in_thread(call: Callable[[], T], *, decides: bool = False) -> T:
 
     try:
         work = asyncio.get_running_loop().run_in_executor(None, copy_context().run, call)
-    except RuntimeError:  # the loop ends, and starts no thread any more
+    except RuntimeError:  # the loop ends, and starts no thread any more; or it is not asyncio's
         return call()
     if not decides:
         return await work

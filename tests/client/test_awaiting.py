@@ -309,6 +309,13 @@ def test_a_child_of_a_process_with_a_loop_decides_on_its_own(tmp_path: Path) -> 
     assert b"Traceback" not in run.stderr
 
 
+def test_an_app_without_an_event_loop_does_not_load_one() -> None:
+    """asyncio alone would take longer to import than the client."""
+    code = "import sys, veilcount; sys.exit('asyncio' in sys.modules)"
+
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
 # -- signals of a browser --------------------------------------------------------------------------
 
 

@@ -19,7 +19,7 @@ from ..recording.receipt import respondent_notice
 if TYPE_CHECKING:
     import tkinter as tk
 
-HEADING = "heading"  # the tag of a question
+HEADING, STRONG, PLAIN = "heading", "strong", "plain"  # tags: of a question, a title, a text
 LINES, WIDTH = 20, 76
 
 
@@ -43,15 +43,20 @@ def ask(
     answers: list[bool] = []
     dialog = tk.Toplevel(parent)
     dialog.title(words("consent_title"))
+    dialog.transient(parent.winfo_toplevel())
 
     def decide(*, granted: bool) -> None:
         answers.append(granted)
         dialog.destroy()
 
-    box = scrolledtext.ScrolledText(dialog, wrap="word", width=WIDTH, height=LINES, padx=12)
-    box.tag_configure(HEADING, font="TkHeadingFont", spacing1=12)
-    for text, tags in _paragraphs(client, names, words, language):
-        box.insert("end", f"{text}\n", tags)
+    box = scrolledtext.ScrolledText(
+        dialog, wrap="word", width=WIDTH, height=LINES, padx=12, pady=6, spacing3=6
+    )
+    box.configure(font="TkDefaultFont")
+    box.tag_configure(HEADING, font="TkCaptionFont", spacing1=12)
+    box.tag_configure(STRONG, font="TkHeadingFont")
+    for text, tag in _pieces(client, names, words, language):
+        box.insert("end", text, tag)
     box.configure(state="disabled")
     buttons = ttk.Frame(dialog, padding=12)
     for key, granted in ((f"consent_yes{ending}", True), (f"consent_no{ending}", False)):
@@ -70,12 +75,14 @@ def ask(
     return answers[0]
 
 
-def _paragraphs(
+def _pieces(
     client: Client, names: list[str], words: Texts, language: str
-) -> Iterator[tuple[str, tuple[str, ...]]]:
-    yield words("consent_intro"), ()
+) -> Iterator[tuple[str, str]]:
+    """Yield the texts with their tags."""
+    yield f"{words('consent_intro')}\n", PLAIN
     for name in names:
         notice = respondent_notice(client.collections[name], client.settings, language)
-        yield notice.question, (HEADING,)
+        yield f"{notice.question}\n", HEADING
         for part in notice.texts(words):
-            yield f"{part.title}. {part.text}", ()
+            yield f"{part.title}. ", STRONG
+            yield f"{part.text}\n", PLAIN
