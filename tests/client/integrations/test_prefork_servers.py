@@ -123,7 +123,7 @@ def serve_by_gunicorn(folder: Path, web: str, kind: str, timeout: float = 10) ->
     assert len(pids) in {1, 2}  # the system chooses who takes a connection
 
 
-@pytest.mark.parametrize("kind", ["sync", "gthread", "gevent"])
+@pytest.mark.parametrize("kind", ["sync", "gevent"])
 def test_gunicorn_workers_store_everything(folder: Path, kind: str) -> None:
     """Preloaded, two workers, a thread that is busy at the fork: nothing is lost or doubled.
 
