@@ -55,7 +55,7 @@ def ask(
     box.configure(font="TkDefaultFont")
     box.tag_configure(HEADING, font="TkCaptionFont", spacing1=12)
     box.tag_configure(STRONG, font="TkHeadingFont")
-    for text, tag in _pieces(client, names, words, language):
+    for text, tag in pieces(client, names, words, language):
         box.insert("end", text, tag)
     box.configure(state="disabled")
     buttons = ttk.Frame(dialog, padding=12)
@@ -75,10 +75,10 @@ def ask(
     return answers[0]
 
 
-def _pieces(
+def pieces(
     client: Client, names: list[str], words: Texts, language: str
 ) -> Iterator[tuple[str, str]]:
-    """Yield the texts with their tags."""
+    """Yield the texts of the dialog with their tags: the notice of each of these questions."""
     yield f"{words('consent_intro')}\n", PLAIN
     for name in names:
         notice = respondent_notice(client.collections[name], client.settings, language)
