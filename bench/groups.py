@@ -99,8 +99,9 @@ def _costs(folder: Path, store: Engine, group: Group, rounds: int) -> tuple[floa
     file = folder / "collections.toml"
     file.write_text(_definitions(group.definitions), encoding="utf-8")
     series = [Series(each) for each in parse_collections(file.read_text(), lambda _: []).values()]
-    limits = {"max_new_pseudonyms_per_hour": 0, "max_pseudonyms_per_body": 1000}
-    settings = Settings(store.url, (file,), **limits)
+    settings = Settings(
+        store.url, (file,), max_new_pseudonyms_per_hour=0, max_pseudonyms_per_body=1000
+    )
     generator = np.random.default_rng(1)
     taken, bare = [], []
     with closing(Aggregator.open(settings)) as aggregator, closing(_bare(folder)) as database:

@@ -105,10 +105,8 @@ class RememberedSeries:
     @property
     def entries(self) -> int:
         """How many numbers and tallies are in memory."""
-        return sum(map(len, (self.new_rows, self.hourly, self.spent_rows, self.tallies)))
-
-
-KINDS = (NewRows, HourlyRows, SpentRows, SmallTallies)
+        numbers = len(self.new_rows) + len(self.hourly) + len(self.spent_rows)
+        return numbers + len(self.tallies)
 
 
 class Remembered:
@@ -128,7 +126,13 @@ class Remembered:
         remembered = self._series.get(series.fingerprint)
         if remembered is None:
             number, dropped = ensure_series(database, series.fingerprint)
-            parts = (kind(database, number) for kind in KINDS)
-            remembered = RememberedSeries(number, dropped, *parts)
+            remembered = RememberedSeries(
+                number,
+                dropped,
+                NewRows(database, number),
+                HourlyRows(database, number),
+                SpentRows(database, number),
+                SmallTallies(database, number),
+            )
             self._series[series.fingerprint] = remembered
         return remembered

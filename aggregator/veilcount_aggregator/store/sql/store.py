@@ -31,7 +31,6 @@ from .intake import RowsUnknown
 from .records import SqlRecords, set_read_only
 from .remembered import Remembered, ensure_series, find_series
 from .row_deletion import next_range
-from .sql_connection import SqlConnection
 from .tallies import SqlTally, unmerged_cells
 
 #: between two tallies that are merged, for those who wait
@@ -58,8 +57,8 @@ class SqlStore(SqlRecords):
         self._looking_up = 0  # groups that are to be looked up before rows are presumed new again
 
     @abstractmethod
-    def moments(self, database: SqlConnection) -> tuple[Hashable, Hashable]:
-        """Return the moment that a transaction of changes found, and the one it leaves by now.
+    def moments(self) -> tuple[Hashable, Hashable]:
+        """In a transaction of changes, return the moment that it began at, and the present one.
 
         A moment is over as soon as anybody writes something.
         """
@@ -77,13 +76,13 @@ class SqlStore(SqlRecords):
     ) -> list[Codes]:
         with self.changing() as database:
             remembered, self._remembered = self._remembered, Remembered()
-            found, _ = self.moments(database)
+            found, _ = self.moments()
             if remembered.is_full or remembered.moment != found:
                 remembered = Remembered()
             codes = intake.commit_group(
                 database, remembered, group, counts, presumed_new=presumed_new
             )
-            _, remembered.moment = self.moments(database)
+            _, remembered.moment = self.moments()
         self._remembered = remembered
         return codes
 

@@ -103,7 +103,7 @@ class SqliteDatabase:
             database.execute("begin immediate")
             # Whoever upgraded this store did not end this process first: it writes no more.
             refuse_other_format(database, str(self.place.path))
-            self.found = self.moment(database)
+            self.found = _moment(database)
             restored = self._count_restored_logs(database)
             yield database
             database.execute("commit")
@@ -123,10 +123,9 @@ class SqliteDatabase:
             self._lock.release()
             self._mine.release()
 
-    def moment(self, database: sqlite3.Connection) -> Moment:
+    def moment(self) -> Moment:
         """Return what differs as soon as this connection, or any other, has written something."""
-        (version,) = database.execute("pragma data_version").fetchone()
-        return Moment(database, version, database.total_changes)
+        return _moment(self._database())
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -335,6 +334,11 @@ class SqliteDatabase:
     def _let_go(self) -> None:
         self._close_writer()
         self._lock.close()
+
+
+def _moment(database: sqlite3.Connection) -> Moment:
+    (version,) = database.execute("pragma data_version").fetchone()
+    return Moment(database, version, database.total_changes)
 
 
 def _is_written_back(database: sqlite3.Connection) -> bool:

@@ -55,8 +55,8 @@ class SqliteStore(SqlStore):
             yield database
         self.height.keep(height)
 
-    def moments(self, database: sqlite3.Connection) -> tuple[Hashable, Hashable]:
-        return self.file.found, self.file.moment(database)
+    def moments(self) -> tuple[Hashable, Hashable]:
+        return self.file.found, self.file.moment()
 
     def incarnation(self) -> str:
         """Return the store's id, and when an older file was last accepted as the store.
