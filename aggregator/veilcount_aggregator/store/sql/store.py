@@ -76,8 +76,8 @@ class SqlStore(SqlRecords):
     ) -> list[Codes]:
         with self.changing() as database:
             remembered, self._remembered = self._remembered, Remembered()
-            found, _ = self.moments()
-            if remembered.is_full or remembered.moment != found:
+            begun, _ = self.moments()
+            if remembered.is_full or remembered.moment != begun:
                 remembered = Remembered()
             codes = intake.commit_group(
                 database, remembered, group, counts, presumed_new=presumed_new
