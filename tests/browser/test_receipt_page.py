@@ -24,7 +24,10 @@ def test_receipt_and_consent_are_accessible_and_load_nothing(
     client.record("theme", "dark")
     veilcount.flush()
     pages = PrivacyPages(lambda: client)
-    for html in (client.receipt().html(), pages.consent(client, {"token": "x"}).html):
+    for html in (
+        client.receipt().html(),
+        pages.consent(client, lambda: {"token": "x"}, objects=True).html,
+    ):
         (tmp_path / "page.html").write_text(html, encoding="utf-8")
         for theme in ("light", "dark"):
             feature = {"name": "prefers-color-scheme", "value": theme}
