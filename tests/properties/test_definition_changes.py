@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from veilcount_client.diagnostics.definition_diff import compare
 from veilcount_shared import Collection, parse_collections
+from veilcount_shared.definition_changes import FileChange
+from veilcount_shared.definition_changes.findings import findings
 
-from ..device_fixtures import file
-from .app_file import FILE
+from ..client.device_fixtures import file
+from ..client.diagnostics.app_file import FILE
 
 Collections = dict[str, Collection]
 ONLY_THEME = FILE[: FILE.index("[saved]")]
@@ -22,7 +23,9 @@ def parsed(text: str) -> Collections:
 
 def decisions(new: Collections, old: Collections) -> list[str]:
     """Return what is to be decided about a new file."""
-    return [f"{each.subject}: {each.message}" for each in compare(new, old) if not each.ok]
+    return [
+        f"{each.subject}: {each.message}" for each in findings(FileChange(new, old)) if not each.ok
+    ]
 
 
 MORE = FILE.replace("epsilon = 0.5", "epsilon = 2")
@@ -61,7 +64,7 @@ def test_a_change_that_needs_a_decision_is_named(new: str, old: str, expected: l
 
 
 def test_what_a_removed_collection_reserved_stays_reserved() -> None:
-    results = compare(parsed(ONLY_THEME), parsed(FILE))
+    results = findings(FileChange(parsed(ONLY_THEME), parsed(FILE)))
     [removed] = [each for each in results if each.subject == "saved"]
 
     assert removed.ok
@@ -70,7 +73,7 @@ def test_what_a_removed_collection_reserved_stays_reserved() -> None:
 
 def test_without_an_old_file_figures_and_remarks_are_reported() -> None:
     longer = FILE.replace("until = 2027-05-01", "until = 2027-11-01")
-    results = list(compare(parsed(longer), None))
+    results = list(findings(FileChange(parsed(longer), None)))
 
     assert all(each.ok for each in results)
     assert "epsilon 1 per event, 1 per day, 12 per user" in results[0].message
@@ -116,7 +119,7 @@ def test_new_dates_of_the_same_size_have_nothing_left(
 
 def again(new: Collections, old: Collections) -> list[tuple[str, bool]]:
     """Return what is reported of who answers a new form when, and whether it is ok."""
-    results = compare(new, old)
+    results = findings(FileChange(new, old))
     return [(each.message, each.ok) for each in results if "under the old form" in each.message]
 
 
