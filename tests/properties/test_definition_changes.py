@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from calendar import monthrange
+from datetime import date
 from typing import Any
 
 import pytest
 
-from veilcount_shared import Collection, parse_collections
-from veilcount_shared.definition_changes import FileChange
+from veilcount_shared import Collection, parse_collections, periods
+from veilcount_shared.definition_changes import FileChange, render
+from veilcount_shared.definition_changes.changes import PERIODS_A_MONTH, spending
 from veilcount_shared.definition_changes.findings import findings
+from veilcount_shared.notice import notice
+from veilcount_shared.periods import Unit
 
 from ..client.device_fixtures import file
 from ..client.diagnostics.app_file import FILE
@@ -213,3 +219,102 @@ def test_another_place_to_hold_a_value_is_another_series() -> None:
 
     assert decisions(device, process)[0].startswith("theme: held changed: a new series begins")
     assert decisions(process, device)[0].startswith("theme: held changed: a new series begins")
+
+
+# -- what one person may spend ---------------------------------------------------------------------
+
+
+def test_no_calendar_month_touches_more_periods_than_are_counted() -> None:
+    """Of 40 years each month is counted, and one has as many: with a smaller number this fails."""
+    for unit in set(Unit) - {Unit.USER}:
+        numbers = [
+            {periods.period_number(unit, date(2020, 1, 1), date(year, month, day))
+             for day in range(1, monthrange(year, month)[1] + 1)}
+            for year in range(2020, 2060) for month in range(1, 13)
+        ]  # fmt: skip
+
+        assert max(map(len, numbers)) == PERIODS_A_MONTH[unit]
+
+
+def test_a_month_and_a_life_are_the_sum_over_all_questions() -> None:
+    """Of the cohorts of a draw one counts, as in the ceilings that a device reserves."""
+    free = file(a={"unit": "day"}, b={"unit": "month"})
+    drawn = file(
+        a={"unit": "day", "cohort": {"draw": "x", "of": 2, "number": 0}},
+        b={"unit": "month", "cohort": {"draw": "x", "of": 2, "number": 1}},
+    )
+    alone = spending(file(a={"unit": "day"}))
+
+    assert (alone.day, alone.month) == (1, min(31, free["a"].periods))
+    assert spending(free).month == alone.month + 1
+    assert spending(free).life == free["a"].epsilon_user + free["b"].epsilon_user
+    assert spending(drawn) == alone
+
+
+def test_what_a_removed_question_reserved_counts_for_who_had_it() -> None:
+    """The figure is the ceiling that a device with the old file would need."""
+    old, new = file(a={"unit": "user"}), file(b={"unit": "user"})
+    change = FileChange(new, old)
+    refusal = next(each.message for each in findings(change) if "refused" in each.message)
+
+    assert (spending(new).life, change.life_of_earlier_devices()) == (1, 2)
+    assert "needs ceiling = 2, it is 1" in refusal
+
+
+# -- how it is written -----------------------------------------------------------------------------
+
+TRICKY = file(a={"question": "Is | <b> *bold*?"}, b={"unit": "user"})
+BEFORE = file(b={"unit": "user", "epsilon": 2}, c={"unit": "user"})
+
+
+def test_markdown_has_each_question_its_figures_and_whom_to_ask() -> None:
+    change = FileChange(TRICKY, BEFORE, "x/collections.toml", "main")
+    text = render(change, "markdown").text
+
+    assert "Compared with main: new: a; changed: b; gone: c." in text
+    assert "| b | changed: epsilon | 18 → 15 | 18 → 15 | 2 → 1 | 2 → 1 | everybody but" in text
+    assert "| c | gone | 15 → - | 15 → - | 1 → - | 1 → - | nobody |" in text
+    assert "| for life, who had the file before | 3 |" in text
+    assert "or to this question" in next(line for line in text.splitlines() if "| b |" in line)
+    assert "or to this" not in next(line for line in text.splitlines() if "| a |" in line)
+
+
+def test_no_text_of_a_definition_becomes_markup() -> None:
+    """A question is shown as it is; the tables have the same number of cells in each line."""
+    asked = FileChange(file(a={"question": "Is | <b> *bold*?"}), file(a={}), "c.toml", "main")
+    text = render(asked, "markdown").text
+    rows = [line for line in text.splitlines() if line.startswith("| a |")]
+
+    assert r"- now: Is \| \<b\> \*bold\*?" in text
+    assert [len(re.findall(r"(?<!\\)\|", row)) for row in rows] == [8]
+
+
+def test_its_sentences_are_those_of_the_notice() -> None:
+    change = FileChange(TRICKY, BEFORE, "c.toml", "main")
+    text = render(change, "markdown").text.replace("\\", "")
+    after, before = ({part.text for part in notice(form["b"]).texts()} for form in (TRICKY, BEFORE))
+    lines = [line for line in text.splitlines() if line.startswith(("- now: ", "- before: "))]
+
+    assert any("right half of the time" not in line for line in lines)
+    for line in lines:
+        state, _, sentence = line.removeprefix("- ").partition(": ")
+        assert any(sentence in part for part in (after if state == "now" else before))
+
+
+def test_annotations_stand_on_the_table_of_their_question() -> None:
+    change = FileChange(TRICKY, BEFORE, "x/a,b:c.toml", "main", {"a": 3, "b": 9})
+    lines = render(change, "github").text.splitlines()
+    decisions_of_a = [line for line in lines if line.startswith("::warning") and "title=a:" in line]
+
+    assert decisions_of_a[0].startswith("::warning file=x/a%2Cb%3Ac.toml,line=3,title=a::new: ")
+    assert all(line.startswith(("::warning file=", "::notice file=")) for line in lines)
+    assert not any("line=" in line for line in lines if "title=c" in line)
+
+
+def test_an_unchanged_file_has_nothing_to_decide() -> None:
+    change = FileChange(TRICKY, TRICKY, "c.toml", "main")
+    rendered = render(change, "markdown")
+
+    assert rendered.ok
+    assert "no question is new, changed or gone." in rendered.text
+    assert "To decide" not in rendered.text
