@@ -111,8 +111,16 @@ def test_hooks_before_a_commit_come_from_this_repository_alone() -> None:
 
 # -- what users copy: a hook, and a workflow for hosted runners ------------------------------------
 
-OLD = 'app = "a"\n[b]\nquestion = "?"\nboolean = true\nepsilon = 1\nunit = "user"\nfrom = 2026-01-01\n'
-DEFINITIONS = OLD + "until = 2026-12-01\n"
+DEFINITIONS = """
+app = "a"
+[b]
+question = "?"
+boolean = true
+epsilon = 1
+unit = "user"
+from = 2026-01-01
+until = 2026-12-01
+"""
 
 
 @pytest.fixture
@@ -169,6 +177,6 @@ def test_the_workflow_compares_with_the_branch_that_it_would_change(
 
     assert not any("${{" in line for line in lines)
     assert codes == [0, 0]
-    assert "::warning file=collections.toml,line=2,title=b::" in annotated
+    assert "::warning file=collections.toml,line=3,title=b::" in annotated
     assert "| for life | 1 | 3 |" in summary
     assert repository.exists()
