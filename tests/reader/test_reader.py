@@ -241,15 +241,22 @@ def test_arro3_takes_the_place_of_pyarrow(
 
 def test_a_result_is_one_screen_of_text(reader: Reader) -> None:
     """A line of a notebook or shell that ends in a result must not print thousands of figures."""
-    theme, words = reader.estimate("theme"), reader.estimate("word")
+    theme, words, spread = (reader.estimate(name) for name in ("theme", "word", "spread"))
     compared = reader.compare("theme", "arm:A", "arm:B")
 
     assert "light" in repr(theme)
     assert theme.adequacy.split()[0] in repr(theme)
     assert "differ" in repr(compared)
-    for result in (theme, words, compared, reader.budget("theme"), reader.plan(epsilon=1, n=100)):
+    for result in (
+        theme,
+        words,
+        spread,
+        compared,
+        reader.budget("theme"),
+        reader.plan(epsilon=1, devices=100),
+    ):
         lines = repr(result).splitlines()
-        assert 3 <= len(lines) <= 30
+        assert 2 <= len(lines) <= 30
         assert max(map(len, lines)) <= 100
 
 
