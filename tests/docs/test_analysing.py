@@ -1,4 +1,4 @@
-"""The notebooks of docs: made from their cells, run as a reader runs them, true of the data."""
+"""The pages of cells in docs: as notebooks, run as a reader runs them, true of the data."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_its_regression_is_that_of_all_persons_within_its_error(
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_notebook_has_every_line_of_its_page(name: str, tmp_path: Path) -> None:
+def test_every_line_of_a_page_is_in_its_cells(name: str, tmp_path: Path) -> None:
     """In order, each once; written twice, the bytes are the same."""
     text = (ROOT / "docs" / name).read_text(encoding="utf-8")
     rows = notebook(text)["cells"]

@@ -281,8 +281,8 @@ def test_markdown_has_each_question_its_figures_and_whom_to_ask() -> None:
 
 def test_no_text_of_a_definition_becomes_markup() -> None:
     """A question is shown as it is; the tables have the same number of cells in each line."""
-    asked = FileChange(file(a={"question": "Is | <b> *bold*?"}), file(a={}), "c.toml", "main")
-    text = render(asked, "markdown").text
+    change = FileChange(file(a={"question": "Is | <b> *bold*?"}), file(a={}), "c.toml", "main")
+    text = render(change, "markdown").text
     rows = [line for line in text.splitlines() if line.startswith("| a |")]
 
     assert r"- now: Is \| \<b\> \*bold\*?" in text

@@ -70,12 +70,14 @@ def test_values_in_a_file_are_those_of_the_revision(git: Git, file: Path) -> Non
     listed = OLD.replace("boolean = true", 'values_file = "values.txt"')
     file.write_text(listed, encoding="utf-8")
     values = file.with_name("values.txt")
-    values.write_text("x\ny\n", encoding="utf-8")
+    values.write_bytes("x\r\ny\n".encode())
     git("add", ".")
     git("commit", "-m", "listed")
+    same = load_change(file, "HEAD")
     values.write_text("x\ny\nz\n", encoding="utf-8")
     [question] = load_change(file, "HEAD").questions()
 
+    assert same.old == same.new
     assert question.keys == ["domain"]
 
 

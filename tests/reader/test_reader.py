@@ -215,7 +215,7 @@ def test_days_are_dates_in_every_table(reader: Reader, tmp_path: Path) -> None:
 
 
 def test_the_segments_that_a_figure_covers_are_columns(reader: Reader) -> None:
-    """Two filtered frames can be put together and told apart."""
+    """Two filtered frames can be put together and tell their arms."""
     arms = [reader.estimate("theme", segment=f"arm:{arm}") for arm in "AB"]
     frame = pd.concat([arm.to_pandas("share") for arm in arms])
 

@@ -5,7 +5,6 @@ git is asked for plumbing alone: no pager, filter or hook of the repository runs
 
 from __future__ import annotations
 
-import io
 import os
 import re
 import subprocess
@@ -37,7 +36,7 @@ def load_change(file: str | os.PathLike[str], against: str | None) -> FileChange
     new = load_collections(path)
     lines = _table_lines(path.read_text(encoding="utf-8-sig"))
     old = None if against is None else _load_old(path, against)
-    return FileChange(new, old, str(file), against or "", lines)
+    return FileChange(new, old, path.as_posix(), against or "", lines)
 
 
 def _load_old(path: Path, against: str) -> Collections:
@@ -66,7 +65,7 @@ def _of_revision(path: Path, revision: str) -> Collections:
         return {}
     read = partial(_blob, folder, revision, commit_id)
     name = f"{revision}:{path.name}"
-    return parse_text(read(path.name), lambda values: value_lines(io.StringIO(read(values))), name)
+    return parse_text(read(path.name), lambda values: value_lines(read(values).splitlines()), name)
 
 
 def _blob(folder: Path, revision: str, commit_id: str, name: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePath
 
 from ..diagnostic_result import DiagnosticResult
 from ..diagnostic_result import render as render_lines
@@ -46,7 +45,7 @@ def _annotations(change: FileChange, results: Sequence[DiagnosticResult]) -> str
 
 
 def _annotation(result: DiagnosticResult, file: str, line: int | None) -> str:
-    place = {"file": PurePath(file).as_posix(), "line": line, "title": result.subject}
+    place = {"file": file, "line": line, "title": result.subject}
     properties = ",".join(
         f"{key}={_escaped(str(value), ':,')}" for key, value in place.items() if value
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import PurePath
 
 from ..diagnostic_result import DiagnosticResult
 from ..errors import format_value
@@ -25,7 +24,7 @@ def markdown(change: FileChange, results: Iterable[DiagnosticResult]) -> str:
     """Write a change for its review: figures and texts before and now, what is to be decided."""
     questions = [question for question in change.questions() if question.state != "the same"]
     lines = [
-        f"### {_plain(PurePath(change.file).name)}: what the change costs a person",
+        f"### {_plain(change.file)}: what the change costs a person",
         "",
         f"Compared with {_plain(change.against)}: {_counts(questions)}",
         "",
