@@ -40,7 +40,7 @@ def notebook(text: str) -> dict[str, Any]:
 
 
 def _cell(number: int, kind: str, source: str) -> dict[str, Any]:
-    outputs = {"execution_count": None, "outputs": []} if kind == "code" else {}
+    outputs: dict[str, Any] = {"execution_count": None, "outputs": []} if kind == "code" else {}
     lines = source.splitlines(keepends=True)
     return {"cell_type": kind, "id": f"cell-{number}", "metadata": {}, "source": lines, **outputs}
 

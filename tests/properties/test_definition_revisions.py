@@ -70,7 +70,7 @@ def test_values_in_a_file_are_those_of_the_revision(git: Git, file: Path) -> Non
     listed = OLD.replace("boolean = true", 'values_file = "values.txt"')
     file.write_text(listed, encoding="utf-8")
     values = file.with_name("values.txt")
-    values.write_bytes("x\r\ny\n".encode())
+    values.write_bytes(b"x\r\ny\n")
     git("add", ".")
     git("commit", "-m", "listed")
     same = load_change(file, "HEAD")

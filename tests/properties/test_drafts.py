@@ -8,9 +8,10 @@ from string import Formatter
 import pytest
 
 from veilcount_shared import Collection
-from veilcount_shared.notice import Draft, Texts, draft_assessment, draft_record, notice
+from veilcount_shared.notice import Texts, notice
 from veilcount_shared.notice import drafts as module
 from veilcount_shared.notice.draft_messages import DRAFTS
+from veilcount_shared.notice.drafts import Draft, draft_assessment, draft_record
 
 from ..notice_definitions import COLLECTIONS, OWNER, PURPOSE
 

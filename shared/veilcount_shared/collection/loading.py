@@ -13,9 +13,10 @@ from pathlib import Path
 
 from ..domain import MAX_VALUES
 from ..errors import DefinitionError
+from ..kinds import ReadValues
 from .compiled import parse_compiled
 from .definition import Collection
-from .toml import ReadValues, parse_collections
+from .toml import parse_collections
 
 NOT_UTF8 = "not UTF-8 text: save it as UTF-8"
 

@@ -83,11 +83,13 @@ def _git(folder: Path, revision: str, problem: str, *words: str) -> bytes:
     environment = {name: text for name, text in os.environ.items() if name not in VARIABLES}
     command = ["git", "-C", str(folder), *words]
     try:
-        process = subprocess.run(command, capture_output=True, env=environment, check=False)  # noqa: S603 - of words without a shell
+        process = subprocess.run(  # noqa: S603 - words, without a shell
+            command, capture_output=True, env=environment, check=False
+        )
     except OSError as error:
-        raise RevisionError(
-            revision, f"git cannot be run ({error.strerror}): install it"
-        ) from error
+        missing = f"git cannot be run ({error.strerror}): install it"
+        raise RevisionError(revision, missing) from error
     if process.returncode:
-        raise RevisionError(revision, problem)
+        lines = process.stderr.decode(errors="replace").splitlines()[:1]
+        raise RevisionError(revision, "".join([problem, *(f" (git: {line})" for line in lines)]))
     return process.stdout

@@ -20,9 +20,9 @@ def guess_sentences(collection: Collection) -> list[str]:
 
 def changed_sentences(question: QuestionChange) -> tuple[list[str], list[str]]:
     """Return the sentences that only the notice before has, and those that only the new one has."""
-    before, after = (form and _texts(form) for form in question.forms)
-    if before is None or after is None:
+    if question.before is None or question.after is None:
         return [], []
+    before, after = _texts(question.before), _texts(question.after)
     return [text for text in before if text not in after], [
         text for text in after if text not in before
     ]

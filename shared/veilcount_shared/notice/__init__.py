@@ -4,10 +4,6 @@
 promises what another does not.
 """
 
-from .drafts import Draft as Draft
-from .drafts import DraftSection as DraftSection
-from .drafts import draft_assessment as draft_assessment
-from .drafts import draft_record as draft_record
 from .messages import MESSAGES as MESSAGES
 from .messages import Count as Count
 from .messages import Texts as Texts

@@ -13,7 +13,8 @@ import click
 from veilcount_analysis.privacy.shuffled import full_notice
 from veilcount_shared import Collection, load_collections
 from veilcount_shared.definition_changes import spending
-from veilcount_shared.notice import Draft, Notice, draft_assessment, draft_record
+from veilcount_shared.notice import Notice
+from veilcount_shared.notice.drafts import Draft, draft_assessment, draft_record
 
 from . import options
 from .output import print_json, print_lines, terminal_width
