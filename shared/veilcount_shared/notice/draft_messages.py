@@ -32,6 +32,7 @@ DRAFTS: Mapping[str, str] = {
     "data": "Which data",
     "blank_special": "whether an answer, or what follows from it, is of a special category"
     " (Art. 9) or about offences (Art. 10)",
+    "public": "What is not hidden",
     "frequency": "How often, and until when",
     "recipients": "Who receives what",
     "blank_recipients": "names of whoever operates servers, with their contracts (Art. 28), and"

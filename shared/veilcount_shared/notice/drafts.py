@@ -51,9 +51,10 @@ _BASIS = _Entry("basis", own=("consent",), blanks=("basis",))
 _PERSONS = _Entry("persons", ("cohort", "group", "twin"), blanks=("persons",))
 _DATA = _Entry(
     "data",
-    ("answers", "tables", "cross", "measure", "segment", "presence", "linkage"),
+    ("answers", "tables", "cross", "measure"),
     blanks=("special",),
 )
+_PUBLIC = _Entry("public", ("presence", "shuffler_presence", "segment", "linkage"))
 _FREQUENCY = _Entry("frequency", ("often", "takes", "first_run", "changes", "dates", "replaces"))
 _RECIPIENTS = _Entry(
     "recipients",
@@ -75,7 +76,18 @@ _SAFEGUARDS = _Entry(
 )
 _RIGHTS = _Entry("rights", ("withdrawal", "stays", "issuer_erases"), blanks=("rights",))
 RECORD = (
-    *(_PURPOSE, _OWNER, _BASIS, _PERSONS, _DATA, _FREQUENCY, _RECIPIENTS, _TRANSFERS, _RETENTION),
+    *(
+        _PURPOSE,
+        _OWNER,
+        _BASIS,
+        _PERSONS,
+        _DATA,
+        _PUBLIC,
+        _FREQUENCY,
+        _RECIPIENTS,
+        _TRANSFERS,
+        _RETENTION,
+    ),
     _SAFEGUARDS,
 )
 DESCRIPTION = (*RECORD[:-1], _Entry("necessity", _SAFEGUARDS.keys, blanks=("necessity",)), _RIGHTS)
