@@ -24,10 +24,19 @@ document.querySelectorAll('input:not([type=hidden]), select, textarea').forEach(
 
 // -- pictures and tables ----------------------------------------------------------------------
 document.querySelectorAll('figure.chart').forEach((each) => { if (!each.querySelector('details table tbody tr')) found.push(`no table behind ${each.querySelector('.plot').id}`); });
+document.querySelectorAll('.plot').forEach((each) => { if (!each.querySelector('.mark title')) found.push('nothing of a chart is read out'); });
 document.querySelectorAll('table').forEach((each) => {
   if (!each.querySelector('thead th[scope=col]')) found.push('a table has no heads');
   const heads = each.querySelectorAll('thead th').length;
   [...each.querySelectorAll('tbody tr')].forEach((row) => { if ([...row.cells].reduce((sum, cell) => sum + cell.colSpan, 0) !== heads) found.push(`a row has not ${heads} cells: ${row.textContent.trim().slice(0, 60)}`); });
+});
+
+// each label of a drawing can be read: a border of its box, which letters seldom reach, may overlap
+document.querySelectorAll('svg').forEach((drawing) => {
+  const boxes = [...drawing.querySelectorAll(':scope > text')].filter(seen).map((each) => [each.textContent, each.getBoundingClientRect()]);
+  boxes.forEach(([text, box], place) => boxes.slice(0, place).forEach(([other, its]) => {
+    if (box.left + 2 < its.right && its.left + 2 < box.right && box.top + 3 < its.bottom && its.top + 3 < box.bottom) found.push(`labels overlap: ${other}, ${text}`);
+  }));
 });
 
 // -- contrast, as WCAG counts it, in drawings too, which axe leaves out -----------------------

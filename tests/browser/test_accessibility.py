@@ -50,6 +50,8 @@ FAULTS = {
     f"{ADD} '<input>'": "label: ",
     f"{ADD} '<p tabindex=1>x</p>'": "tabindex: ",
     f"{ADD} '<svg role=img></svg>'": "svg-img-alt: ",
+    f"{ADD} '<p class=plot></p>'": "nothing of a chart is read out",
+    f"{ADD} '<svg><text y=20>ab</text><text y=20 x=9>cd</text></svg>'": "labels overlap: ab, cd",
     f"{ADD} '<p id=key></p>'": "the id key is there twice",
     f"{ADD} '<pre>{'wide ' * 99}</pre>'": "scrollable-region-focusable: ",
     f"{ADD} '<figure class=chart><p class=plot id=x></p></figure>'": "no table behind x",

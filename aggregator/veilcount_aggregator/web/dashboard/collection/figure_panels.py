@@ -67,9 +67,21 @@ class PanelView:
             values=tuple(row.figure for row in self.rows),
             low=tuple(row.interval[0] for row in self.rows),
             high=tuple(row.interval[1] for row in self.rows),
+            texts=tuple(self._point_texts()),
         )
         x, y = Axis(ends=(edges[0], edges[-1])), Axis(write=short_percent, ends=(0.0, CURVE_TOP))
         return LinePlot(self.panel.title, "", Lines((part,), x, y, height=SMALL))
+
+    def _point_texts(self) -> Iterator[str]:
+        """Yield what is read out of a curve, at the numbers that its table has."""
+        step = self._step()
+        for place, row in enumerate(self.rows):
+            label = self.panel.label(row, value_name)
+            yield "" if place % step else f"below {label}: {self._share(row)}"
+
+    def _step(self) -> int:
+        """Of so many rows of a curve one is shown."""
+        return max(1, (len(self.rows) - 1) // TABLE_ROWS)
 
     @property
     def grids(self) -> Iterator[Chart]:
@@ -107,7 +119,7 @@ class PanelView:
         rows = [(self.panel.label(row, value_name), *self._cells(row)) for row in self.rows]
         shown = rows
         if self.panel.form is Form.LINE:
-            shown = rows[:: max(1, (len(rows) - 1) // TABLE_ROWS)]
+            shown = rows[:: self._step()]
         return Chart("", None, self.panel.title, columns, shown)
 
     @property
