@@ -24,7 +24,7 @@ document.querySelectorAll('input:not([type=hidden]), select, textarea').forEach(
 
 // -- pictures and tables ----------------------------------------------------------------------
 document.querySelectorAll('figure.chart').forEach((each) => { if (!each.querySelector('details table tbody tr')) found.push(`no table behind ${each.querySelector('.plot').id}`); });
-document.querySelectorAll('.plot').forEach((each) => { if (!each.querySelector('.mark title')) found.push('nothing of a chart is read out'); });
+document.querySelectorAll('.plot').forEach((each) => { if (!each.querySelector('.mark')) found.push('nothing of a chart is read out'); });
 document.querySelectorAll('table').forEach((each) => {
   if (!each.querySelector('thead th[scope=col]')) found.push('a table has no heads');
   const heads = each.querySelectorAll('thead th').length;

@@ -22,7 +22,7 @@ from ..store import VERDICT, ServiceCounter
 from .estimate_schema import LossRow, RangeResult, SeriesResult
 
 #: what n counts, by whether presence is hidden: absence is then one of the answers
-COUNTS = {False: "answers", True: "reports: answers, and those of devices that had none"}
+COUNTS = {False: "reports", True: "reports, those of devices without an answer among them"}
 
 
 def series_result(

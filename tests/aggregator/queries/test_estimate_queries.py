@@ -196,7 +196,7 @@ def test_hidden_presence_has_shares_of_all_and_of_those_who_answered(stocked: De
     _, answered = only(estimate(stocked, "quiet", **among))
     _, grouped = only(estimate(stocked, "quiet", group="any:menu,search", **among))
 
-    assert series.counts.startswith("reports: answers, and those of devices that had none")
+    assert series.counts.startswith("reports, those of devices without an answer")
     assert everyone.n == answered.n == 8000
     assert everyone.estimand.startswith("of all devices")
     assert answered.estimand == grouped.estimand

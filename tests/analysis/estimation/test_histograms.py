@@ -124,7 +124,7 @@ def test_the_curve_rises_from_0_to_1_inside_its_band_and_quantiles_are_on_it(kin
     deciles = [curve.quantile(float(share)) for share in DECILES]
     values = [each.value for each in deciles if each.value is not None]
 
-    assert (curve.covers, found.estimand) == (kind.covers, "of these n answers")
+    assert (curve.covers, found.estimand) == (kind.covers, "of the answers in these n reports")
     for each in (share, curve.low, curve.high):
         assert np.all(np.diff(each) >= 0)
         assert (each[0], each[-1]) == (0, 1)

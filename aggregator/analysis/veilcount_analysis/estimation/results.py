@@ -90,7 +90,7 @@ def noise_line(response: ResponseDistribution, n: int, values: int) -> float:
 
 ESTIMANDS = {
     IntervalTarget.POPULATION: "of the population that could have been asked",
-    IntervalTarget.COHORT: "of these n answers",
+    IntervalTarget.COHORT: "of the answers in these n reports",
 }
 
 
@@ -166,7 +166,7 @@ class NoReports:
     n: int = 0
     frequency: None = None
     mean: None = None
-    estimand: str = "no answers yet"
+    estimand: str = "no reports yet"
 
 
 def estimate_frequencies(

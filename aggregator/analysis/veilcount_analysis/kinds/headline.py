@@ -53,7 +53,7 @@ def share_text(row: Figure, verb: str = ANSWERS_ARE) -> str:
     if high - low > 2 * WIDE:
         least, most = _hundredths(low, high)
         ends = f"somewhere between {least} and {most} of 100 {verb} {_name(row)}"
-        return f"{sentence_case(ends)}; too few answers to say more"
+        return f"{sentence_case(ends)}; too few reports to say more"
     return share_range(row, verb)
 
 

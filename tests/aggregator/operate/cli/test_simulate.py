@@ -45,7 +45,11 @@ def test_a_seed_gives_the_same_figures_and_none_gives_others(typed: Type, file: 
 
     assert one == same
     assert drawn != again
-    for text in ("n = 999 devices, one answer each, epsilon 1", "of these n answers", "interval"):
+    for text in (
+        "n = 999 devices, one answer each, epsilon 1",
+        "of the answers in these n reports",
+        "interval",
+    ):
         assert text in one
 
 

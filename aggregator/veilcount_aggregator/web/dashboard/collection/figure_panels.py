@@ -135,7 +135,7 @@ class PanelView:
         at_level = level(self.answer.level)
         yield f"Band at {at_level}" if self.panel.band else f"{at_level} interval"
         if self._has_answers:
-            yield "Reports"
+            yield "Answers"
         if self.before and self.panel.form is Form.DOTS:
             yield f"Before, {days(self.before.first, self.before.last)}"
         if self._has_fakes:
