@@ -137,7 +137,7 @@ def test_a_mean_has_the_same_interval_on_every_face(faces: Faces, name: str) -> 
     ] == [ends]
     assert (*read.figure, *read.low, *read.high) == ends
     assert f"Mean {mean} {interval}" in faces.command(name)
-    assert mean_text(Figure(**row)) in faces.visitor.get(f"/collections/{name}").text
+    assert mean_text(Figure(**row), None) in faces.visitor.get(f"/collections/{name}").text
     assert faces.finding(name) in faces.visitor.get("/").text
 
 

@@ -35,6 +35,7 @@ def series_result(
         question=collection.question,
         kind=kind.name,
         unit=collection.unit,
+        measured_in=collection.measured_in,
         epsilon=epsilons(collection),
         promise=promise(collection),
         counts=kind.counted or COUNTS[collection.has_absent],

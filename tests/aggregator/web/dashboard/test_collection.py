@@ -74,7 +74,11 @@ PAGES: list[tuple[str, list[Any], tuple[str, ...]]] = [
     (
         "minutes",
         ["Mean"],
-        (r"Mean \d+, \d+ to \d+ Usable", "look, of the answers in these n reports"),
+        (
+            r"Mean \d+ minutes, \d+ to \d+ Usable",
+            "look, of the answers in these n reports",
+            "Figure Chart 45 50 Estimate, minutes",
+        ),
     ),
     # the verdict is on the interval that is shown
     (

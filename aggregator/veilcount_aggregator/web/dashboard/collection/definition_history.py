@@ -37,6 +37,7 @@ KEYS = (
         "owner",
     ),
     "replaces",
+    "measured_in",
     "margins",
     "group",
 )
