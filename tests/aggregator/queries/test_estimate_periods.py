@@ -14,7 +14,7 @@ from ..web.api.deployment_fixtures import Deployment, deployment
 from .simulated_reports import FILE, LISTS, estimate, figures_of, only
 
 COHORT = "of the answers in these n reports"
-POPULATION = "of the population that could have been asked"
+POPULATION = "of everybody who could have been asked"
 
 
 def test_a_range_is_widened_to_whole_periods_that_have_begun_and_says_which(

@@ -177,4 +177,4 @@ def test_without_answers_there_are_no_points_and_every_bound_is_the_ranges(kind:
     assert (found.low, found.high) == (median.low, median.high) == (0, BUCKETS)
     assert json.dumps([*found.curve.low, *found.curve.high], allow_nan=False)
     assert (one.n, one.low, one.high) == (1, 0, BUCKETS)
-    assert one.estimand == "of the population that could have been asked"
+    assert one.estimand == "of everybody who could have been asked"

@@ -89,7 +89,7 @@ def noise_line(response: ResponseDistribution, n: int, values: int) -> float:
 
 
 ESTIMANDS = {
-    IntervalTarget.POPULATION: "of the population that could have been asked",
+    IntervalTarget.POPULATION: "of everybody who could have been asked",
     IntervalTarget.COHORT: "of the answers in these n reports",
 }
 

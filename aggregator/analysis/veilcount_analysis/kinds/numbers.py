@@ -177,7 +177,7 @@ class Mean(SummedKind[Number]):
 
     def finer(self, histogram: BucketHistogram, query: EstimateQuery) -> tuple[Figure, ...]:
         """Return the figures of a distribution."""
-        return tuple(_distribution(histogram))
+        return tuple(histogram_figures(histogram))
 
 
 class MeanAlone(Mean):
@@ -251,7 +251,7 @@ class Ranges(Distribution):
     def finer(self, histogram: BucketHistogram, query: EstimateQuery) -> tuple[Figure, ...]:
         assert isinstance(histogram, RangeEstimator)  # noqa: S101 - narrows the type
         ranges = [_range(histogram, bounds, query) for bounds in _bounds(query)]
-        return (*ranges, *_distribution(histogram))
+        return (*ranges, *histogram_figures(histogram))
 
 
 def _bounds(query: EstimateQuery) -> list[tuple[float, float]]:
@@ -276,7 +276,8 @@ def _range(number: RangeEstimator, bounds: tuple[float, float], query: EstimateQ
     return Figure("share", of, share.share, *ends, None, share.share * number.n)
 
 
-def _distribution(number: BucketHistogram) -> Iterator[Figure]:
+def histogram_figures(number: BucketHistogram) -> Iterator[Figure]:
+    """Yield the buckets, the curve and the quantiles of a distribution."""
     curve = number.curve
     edges = curve.edges.tolist()
     shares = [None] * len(edges) if curve.share is None else curve.share.tolist()

@@ -177,8 +177,8 @@ def _print_range(
     if time_range.leader is not None:
         leader = spelled(time_range.leader)
         print_lines([f"Largest share: {leader}, all values compared at once."])
-    meaning = f"intervals at {result.level:.4g} of each value on its own, {time_range.estimand}"
-    print_lines([f"{meaning}; {result.view}; {result.validity}"])
+    meaning = f"{number_format.level(result.level)} intervals, one for each value"
+    print_lines([f"{meaning}, {time_range.estimand}, {result.validity}; {result.view} view"])
     if time_range.bands:
         print_lines([f"bands hold for {time_range.bands}"])
     tables = [(panel, panel.rows(time_range.figures)) for panel in _panels(series)]

@@ -189,7 +189,7 @@ def test_moments_are_shown_with_the_true_ones_in_their_units(typed: Type, others
     assert rows["coefficient", "hours", "age"]["truth"] == pytest.approx(0.3 * 60 / 100)
     assert all(row["low"] < row["truth"] < row["high"] for row in rows.values())
     assert "the truth is in 8 of 8 intervals stated" in table
-    assert "of the population that could have been asked" in table
+    assert "of everybody who could have been asked" in table
 
 
 def test_tables_are_shown_with_the_true_ones(typed: Type, others: str) -> None:

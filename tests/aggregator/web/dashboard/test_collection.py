@@ -31,7 +31,7 @@ PAGES: list[tuple[str, list[Any], tuple[str, ...]]] = [
             r"dark is 12 to 1\d of 100 higher in arm A than in arm B\. Usable Of 3 values",
             r"All together: 49 to 5[12] of 100 answers are dark\. 27,751 reports,",
             r"1 Jul to 31 Dec 2026 \(UTC\); the latest",
-            "95 % interval of each value on its own, valid at one planned look",
+            "95 % interval of each value is of the answers in these n reports, and valid at one",
             "hold the true figure of a value chosen beforehand 19 times in 20.",
             "Show where the figures could lie if 1% of the reports were fake",
             r"dark 50\.\d+% 49\.\d+% to 51\.\d+% 13,\d{3}",
@@ -65,18 +65,18 @@ PAGES: list[tuple[str, list[Any], tuple[str, ...]]] = [
         "country",
         [...] * 25,
         (
-            "95 % interval of each value on its own, valid at one planned",
+            "The 95 % interval of each value is of everybody who could",
             r"Which is larger is not significant, all values compared at once\.",
             r"\d more values? (is|are) above the noise line, all values compared at once",
         ),
     ),
-    ("country?looks=every", [...] * 25, ("each value on its own, valid at every",)),
+    ("country?looks=every", [...] * 25, ("each value is .*, and valid at every look",)),
     (
         "minutes",
         ["Mean"],
         (
             r"Mean \d+ minutes, \d+ to \d+ Usable",
-            "look, of the answers in these n reports",
+            "is of the answers in these n reports, and valid at one planned look",
             "Figure Chart 45 50 Estimate, minutes",
         ),
     ),
@@ -84,7 +84,7 @@ PAGES: list[tuple[str, list[Any], tuple[str, ...]]] = [
     (
         "minutes?looks=every",
         ["Mean"],
-        ("95.% interval of each value on its own, valid at every look",),
+        ("95.% interval of each value is .*, and valid at every look",),
     ),
     ("help", ["search", "menu", ..., "absent"], (r"2\d to 2\d of 100 answers are search Usable",)),
     (

@@ -187,7 +187,7 @@ def _notes(
     """Yield what the bands are, and everything that is not drawn."""
     yield (
         f"By {answer.by}, {days(drawn[0].first, drawn[-1].last)}. Bands are the"
-        f" {level(answer.level)} intervals of each value on its own, {answer.validity}."
+        f" {level(answer.level)} intervals, one for each value, {answer.validity}."
     )
     if answer.view is View.SMOOTH:
         yield f"Smoothed: each figure also uses the reports of the times around it. {BANDS}"
