@@ -84,7 +84,7 @@ def test_every_result_states_its_guarantee_and_terms(stocked: Deployment) -> Non
     assert (answer.collection, answer.view.value) == ("theme", "consistent")
     assert (answer.level, answer.by.value) == (0.95, "all")
     assert (series.epsilon.event, series.epsilon.day, series.epsilon.user) == ("2", "2", "24")
-    assert (series.unit, series.counts, series.facts["size"]) == ("month", "answers", 3)
+    assert (series.unit, series.counts, series.facts["size"]) == ("month", "reports", 3)
     assert series.fingerprint == stocked.series("theme").fingerprint
     assert "epsilon 2 for one answer" in " ".join(series.promise)
     assert not series.poisoning_test_failed

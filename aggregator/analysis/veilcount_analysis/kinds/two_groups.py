@@ -1,9 +1,9 @@
 """Whether a mean lies between two groups of numbers, where few are.
 
-It is seen where fewer numbers surely lie in the mean's part of the range than in a part on each
-side of it. Of one group, whose shares rise and then fall, no part has both: with a band that covers
-all edges at once, as that of ranges, it is seen there no more often than the band fails. The band
-of a histogram by EM covers one edge at a time; a part's interval adds those of both its edges.
+It is seen where fewer numbers surely lie around the mean than in a window of the same width on each
+side of it. Of one group, whose density rises and then falls, that is so nowhere: with a band that
+covers all edges at once, as that of ranges, it is seen there no more often than the band fails. The
+band of a histogram by EM covers one edge at a time; a window's interval adds those of both edges.
 """
 
 from __future__ import annotations
@@ -44,26 +44,27 @@ def _part(start: Figure, end: Figure, share: float) -> Figure:
 
 def two_groups(figures: Sequence[Figure], mean: float | None, unit: str | None) -> str:
     """Return where the groups on both sides of a mean are; empty: they are not seen."""
-    parts = equal_parts(figures)
-    if mean is None or not parts or not _is_between(parts, mean):
+    curve = [figure for figure in figures if figure.kind == "curve" and figure.figure is not None]
+    if mean is None or not curve or not _is_between(curve, mean):
         return ""
-    low, high = (in_unit(significant(place, DIGITS), unit) for place in _medians(figures, mean))
+    low, high = (in_unit(significant(place, DIGITS), unit) for place in _medians(curve, mean))
     return f"few are near it: two groups, around {low} and around {high}"
 
 
-def _is_between(parts: Sequence[Figure], mean: float) -> bool:
-    starts = [start for part in parts if isinstance(part.of, dict) for start in [part.of["from"]]]
-    place = max(int(np.searchsorted(starts, mean, side="right")) - 1, 0)
-    most = parts[place].interval[1]
-    return all(
-        any(part.interval[0] > most for part in side)
-        for side in (parts[:place], parts[place + 1 :])
-    )
+def _is_between(curve: Sequence[Figure], mean: float) -> bool:
+    """Whether windows on both sides of the mean's surely hold more numbers than that."""
+    lows, highs = np.array([figure.interval for figure in curve]).T
+    edges = np.array([figure.at for figure in curve], float)
+    width = (len(curve) - 1) // PARTS
+    least, most = lows[width:] - highs[:-width], highs[width:] - lows[:-width]
+    middle = int(np.searchsorted(edges, mean)) - width // 2
+    start = min(max(middle, 0), len(most) - 1)
+    sides = least[: max(start - width, 0) + 1], least[start + width :]
+    return all(len(side) and side.max() > most[start] for side in sides)
 
 
-def _medians(figures: Sequence[Figure], mean: float) -> tuple[float, float]:
+def _medians(curve: Sequence[Figure], mean: float) -> tuple[float, float]:
     """Return the medians of the numbers below the mean, and of those above it."""
-    curve = [figure for figure in figures if figure.kind == "curve"]
     edges = np.array([figure.at for figure in curve], float)
     shares = np.array([figure.figure for figure in curve], float)
     below = float(np.interp(mean, edges, shares))

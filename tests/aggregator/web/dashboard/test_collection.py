@@ -65,7 +65,7 @@ PAGES: list[tuple[str, list[Any], tuple[str, ...]]] = [
         "country",
         [...] * 25,
         (
-            "The 95 % interval of each value is of everybody who could",
+            "The 95 % interval of each value is of ",
             r"Which is larger is not significant, all values compared at once\.",
             r"\d more values? (is|are) above the noise line, all values compared at once",
         ),
