@@ -19,7 +19,17 @@ from .table import Cell, Table, as_json
 PARTS = (
     *("randomize", "plan", "client", "ingest", "estimate", "accuracy", "strings", "moments"),
     *("tokens", "redeem", "relay", "gateway", "trends", "central", "linkage", "combinations"),
-    *("memory", "durability", "heights", "commit-calls", "scaling", "scale", "reads", "retention"),
+    *(
+        "memory",
+        "durability",
+        "heights",
+        "commit-calls",
+        "groups",
+        "scaling",
+        "scale",
+        "reads",
+        "retention",
+    ),
     *(
         "figures",
         "filling",
