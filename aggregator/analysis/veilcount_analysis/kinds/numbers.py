@@ -62,7 +62,7 @@ def range_parts(figures: Sequence[Figure]) -> list[Figure]:
 MEAN = Panel(("mean",), "The mean", of_shares=False)
 BANDS = (
     Panel(("part",), "Shares of the parts of the range", band=True, pick=range_parts),
-    Panel(("curve",), "Share of the reports below each number", Form.LINE, band=True),
+    Panel(("curve",), "Share of the answers below each number", Form.LINE, band=True),
     Panel(("quantile",), "Quantiles", Form.TABLE, of_shares=False, band=True),
 )
 
