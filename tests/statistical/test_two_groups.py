@@ -57,10 +57,11 @@ def estimated(
     buckets = (np.clip(held, 0, 1 - 1e-9) * BUCKETS).astype(np.int64)
     counts: Counts = np.bincount(buckets, minlength=BUCKETS)
     counters = draw(counts, mechanism, IntervalTarget.COHORT, generator)
-    if isinstance(mechanism, RangeTree):
-        histogram = estimate_ranges(tree_reading(mechanism), RANGE, counters)
-    else:
-        histogram = estimate_distribution(mechanism, RANGE, counters)
+    histogram = (
+        estimate_ranges(tree_reading(mechanism), RANGE, counters)
+        if isinstance(mechanism, RangeTree)
+        else estimate_distribution(mechanism, RANGE, counters)
+    )
     assert histogram.mean is not None
     return list(histogram_figures(histogram)), histogram.mean
 
