@@ -20,12 +20,14 @@ from veilcount_analysis.estimation.estimator import IntervalTarget
 from veilcount_analysis.estimation.range_queries import estimate_ranges
 from veilcount_analysis.estimation.square_wave_em import estimate_distribution
 from veilcount_analysis.kinds.numbers import histogram_figures
+from veilcount_analysis.kinds.registry import kind_of
 from veilcount_analysis.kinds.results import Figure
 from veilcount_analysis.kinds.two_groups import two_groups
 from veilcount_analysis.mechanisms.range_tree import tree_reading
 from veilcount_shared.mechanisms import DistributionMechanism, RangeTree
 
 from ..analysis.estimation.simulated_counts import BUCKETS, RANGE, Counts, Floats, draw
+from ..properties.definition_harness import parse_definition
 
 DEVICES = 20_000
 EPSILON = Fraction(2)
@@ -92,3 +94,16 @@ def test_two_groups_are_seen_and_one_is_not_taken_for_two(
     assert places is not None, text
     assert abs(int(places[1]) - 0.12 * BUCKETS) < 4
     assert abs(int(places[2]) - 0.8 * BUCKETS) < 8
+
+
+def test_the_finding_of_a_distribution_names_both_groups_in_its_unit() -> None:
+    collection = parse_definition('range = [0, 256]\nmeasure = "distribution"\nmeasured_in = "s"')
+    generator = np.random.default_rng(12)
+    mechanism = DistributionMechanism.for_epsilon(Fraction(8))
+    figures, mean = estimated(mechanism, around(0.12, 0.8, generator), generator)
+    first = Figure("mean", None, mean, mean - 1, mean + 1)
+    text = kind_of(collection).headline([first, *figures], {}, leads=False).text
+
+    assert re.fullmatch(
+        r"Mean 11\d s, .*; few are near it: two groups, around 3\d s and .* s", text
+    )
