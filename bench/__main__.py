@@ -31,6 +31,7 @@ PARTS = (
         "retention",
     ),
     *(
+        "event-loop",
         "figures",
         "filling",
         "install",

@@ -24,14 +24,17 @@ def test_the_pages_for_people_are_accessible_and_load_nothing(
     client.record("theme", "dark")
     veilcount.flush()
     pages = PrivacyPages(lambda: client)
-    fields = {"token": "x"}
+
+    def fields() -> dict[str, str]:
+        return {"token": "x"}
+
     rendered = (
         pages.receipt(client),
-        pages.consent(client, fields),
+        pages.consent(client, fields, objects=True),
         pages.consent(client, fields, failed=409),
         pages.forget(client, fields),
         pages.erased(),
-        pages.consent(None, {}),
+        pages.consent(None, fields),
     )
     for page in rendered:
         (tmp_path / "page.html").write_text(page.html, encoding="utf-8")

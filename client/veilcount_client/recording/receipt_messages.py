@@ -62,6 +62,7 @@ MESSAGES: Mapping[str, str] = {
     "consent_is_no": "You declined: nothing is recorded.",
     "consent_is_open": "You have not decided yet: nothing is recorded.",
     "consent_new": "Some questions are new, and need your answer again: {questions}",
+    "consent_signal": "Your browser asks not to be tracked: that counts as a no until you agree.",
     "consent_receipt": "See what was sent",
     "consent_back": "Change your decision",
     "consent_unavailable": "This cannot be decided now. Please try again later.",
