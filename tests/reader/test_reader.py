@@ -98,7 +98,7 @@ def test_its_arrays_are_of_the_last_time_range_of_the_newest_series(reader: Read
     assert (estimate.n, estimate.level, estimate.collection) == (4000, 0.99, "theme")
     assert estimate.epsilon == {"event": "2", "day": "2", "user": "24", "adjacency": "substitute"}
     assert estimate.unit == "month"
-    assert estimate.estimand == "of the population that could have been asked"
+    assert estimate.estimand == "of everybody who could have been asked"
 
 
 def test_numbers_have_a_mean(reader: Reader) -> None:
@@ -265,7 +265,7 @@ def test_html_is_a_table_below_the_verdict(reader: Reader) -> None:
     compared = reader.compare("theme", "arm:A", "arm:B")._repr_html_()
 
     assert '<th scope="row" style="text-align: left">light</th>' in shown
-    assert "0.95 interval of each value on its own" in shown
+    assert "0.95 intervals, one for each value" in shown
     assert "Figures would be noise" in few
     assert "%" not in few.partition("<table>")[2]
     assert "differ" in compared

@@ -126,7 +126,7 @@ class Estimate(TableAnswer):
     def shown(self) -> ResultTable:
         """Return a table of the last time range, under what n reports allow to say."""
         about = f"{self.collection}, {self._last['from']} to {self._last['to']}: n = {self.n:,}"
-        note = f"{self.level:.4g} interval of each value on its own, {self.estimand}."
+        note = f"{self.level:.4g} intervals, one for each value, {self.estimand}."
         if not self.usable:
             note = "Figures would be noise; to_pandas() has them."
         raked = [row for row in self._last["figures"] if row["kind"] == "raked"]

@@ -274,7 +274,7 @@ def _entry_report(
     collection: Collection, definition: KnownDefinition, sent: SentReport, language: str
 ) -> dict[str, Any]:
     is_true = collection.trust.reveals
-    is_wiped = is_true and sent.status != WAITING  # what the state has in its place is no message
+    is_wiped = is_true and sent.status != WAITING  # the state stores a placeholder for the message
     answer = "" if is_true else collection.describe_message(sent.report.message, language)
     is_sent = collection.batch is not None and sent.status == DELIVERED
     return {

@@ -27,7 +27,7 @@ MESSAGES: Mapping[str, str] = {
     " protected. Each question has a maximum, which is never exceeded.",
     "spent_figure": "{spent} of at most {life}",
     "question_dates": "Asked from {start} until {until}.",
-    "question_answers": "{answers} answers were given.",
+    "question_answers": "Answers given: {answers}.",
     "question_notice": "About this question",
     "question_closed": "The receiver accepts no more reports.",
     **SENTENCES,

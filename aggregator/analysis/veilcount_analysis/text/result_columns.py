@@ -21,7 +21,7 @@ One row a figure. Empty cells (None) have no meaning for the row's kind.
 | at | where a bucket begins, the edge of a curve, the requested share of a quantile |
 | figure, low, high | what is estimated, in its own unit, and its interval on its own |
 | fake_low, fake_high | the range of the genuine figure if the share `fakes` of reports is fake |
-| answers | the share of n |
+| answers | how many of the n persons have the value, estimated: the share times n |
 | count, P, Q | reports that support the value: (count / n - Q) / (P - Q) is the raw share |
 | simultaneous_low, simultaneous_high | the interval of a share, those of all values at once |
 
