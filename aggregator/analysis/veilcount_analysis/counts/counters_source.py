@@ -14,7 +14,7 @@ from veilcount_shared.domain import OpenStrings
 from veilcount_shared.schedule import period_end
 
 from ..errors import CountsError, QueryError
-from ..kinds.estimate import SeriesData, SeriesFigures, require_few_rows, estimate_series
+from ..kinds.estimate import SeriesData, SeriesFigures, estimate_series, require_few_rows
 from ..kinds.estimate_query import EstimateQuery, GroupBy
 from ..kinds.registry import kind_of
 from ..kinds.scope import Scope
@@ -78,7 +78,8 @@ class CountersSource:
 
 
 def estimate_counters(
-    source: CountersSource, query: EstimateQuery = EstimateQuery()  # noqa: B008 - it is frozen
+    source: CountersSource,
+    query: EstimateQuery = EstimateQuery(),  # noqa: B008 - it is frozen
 ) -> SeriesFigures:
     """Return the figures of counters: the same as a server's of the same counters."""
     require_countable(source.series.collection)

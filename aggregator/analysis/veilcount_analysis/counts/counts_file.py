@@ -94,6 +94,9 @@ class _Columns:
         for name in (MESSAGE, COUNT):
             if name not in names:
                 raise CountsError("columns", list(names), f"the column {name} is missing: add it")
+        if collection.is_trend and PERIOD not in names:
+            fix = "the column period is missing: a trend is estimated from all of its periods"
+            raise CountsError("columns", list(names), fix)
         missing = [name for name in segments if name not in names]
         if missing and (len(missing) < len(segments) or collection.margins is not None):
             fix = f"the segment {missing[0]} is missing: group by all segments"

@@ -240,7 +240,9 @@ def join_open_counters(files: Sequence[OpenCounters]) -> CountersSource:
     by_period: dict[int, OpenCounters] = {}
     for file in files:
         if file.collection.fingerprint != collection.fingerprint:
-            fix = f"the first file is of {collection.fingerprint[:12]}: give files of one definition"
+            fix = (
+                f"the first file is of {collection.fingerprint[:12]}: give files of one definition"
+            )
             raise CountsError("fingerprint", file.collection.fingerprint[:12], fix)
         if file.period in by_period:
             raise CountsError("period", file.period, "two files are of it: give each period once")
