@@ -108,8 +108,9 @@ class OpenCounters:
             from cryptography.exceptions import InvalidSignature  # noqa: PLC0415 - figures need none
         except ModuleNotFoundError as missing:
             raise VeilcountError(f"a signature needs cryptography: {install('relay')}") from missing
+        public = _public_key(key)
         try:
-            _public_key(key).verify(_bytes_of(self.signature), self.signed_message())
+            public.verify(_bytes_of(self.signature), self.signed_message())
         except (InvalidSignature, ValueError) as error:
             raise CountsError("signature", self.signature, SIGNED) from error
 
@@ -211,9 +212,9 @@ def _counters(collection: Collection, rows: Sequence[Any], cells: int) -> tuple[
         if not isinstance(row, list) or len(row) != size:
             length = len(row) if isinstance(row, list) else row
             raise CountsError("counters", length, f"each list has {size:,} counters")
-        wrong = next((n for n in row if type(n) is not int or not 0 <= n < MOST_REPORTS), None)
-        if wrong is not None:
-            raise CountsError("counters", wrong, "each is a whole number, 0 or more")
+        for number in row:
+            if type(number) is not int or not 0 <= number < MOST_REPORTS:
+                raise CountsError("counters", number, "each is a whole number, 0 or more")
     return tuple(np.array(row, np.int64) for row in rows)
 
 
