@@ -176,11 +176,13 @@ def test_a_collection_that_must_not_be_published_is_refused(
 ) -> None:
     file = tmp_path / "collections.toml"
     file.write_text(text, encoding="utf-8")
-    settings = {"publish": (name,), "collections": (file,)}
 
     with deployment(tmp_path, text) as made, pytest.raises(CountsError, match=sentence):
         publication(snapshot(made), name)
-    with pytest.raises(SettingsError, match=sentence), deployment(tmp_path, **settings):
+    with (
+        pytest.raises(SettingsError, match=sentence),
+        deployment(tmp_path, publish=(name,), collections=(file,)),
+    ):
         pass
 
 

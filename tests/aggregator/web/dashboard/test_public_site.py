@@ -21,6 +21,7 @@ from veilcount_aggregator.queries.publishing_key import (
 from veilcount_aggregator.server.app import create_app
 from veilcount_aggregator.web.dashboard.pages import PAGES
 from veilcount_aggregator.web.dashboard.public import served_site
+from veilcount_aggregator.web.dashboard.public.site_files import Files
 from veilcount_analysis.counts import join_open_counters, read_open_counters
 
 from ...queries.simulated_reports import FILE, LISTS, send, send_numbers
@@ -190,7 +191,12 @@ def test_figures_are_computed_once_for_everybody(
     """A minute later the store is looked at again, and nothing is computed if nothing changed."""
     site.ask("GET", "/public/")
     computed: list[object] = []
-    monkeypatch.setattr(served_site, "site_files", lambda *_: computed.append(1) or {})
+
+    def compute(*_: object) -> Files:
+        computed.append(1)
+        return {}
+
+    monkeypatch.setattr(served_site, "site_files", compute)
 
     for _ in range(3):
         site.clocks.passed += 61

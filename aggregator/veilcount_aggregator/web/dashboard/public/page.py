@@ -26,12 +26,16 @@ FILE_HEADERS = {
 @page("/public/", role=None, cookies=False)
 def public_index(context: Context) -> Response:
     """List what is published."""
-    return public(context, "")
+    return _respond(context, "")
 
 
 @page("/public/<path:path>", role=None, cookies=False)
 def public(context: Context, path: str) -> Response:
     """Return a page or a file of what is published."""
+    return _respond(context, path)
+
+
+def _respond(context: Context, path: str) -> Response:
     is_folder = not path or path.endswith("/")
     file = context.site.file(f"{path}{INDEX}" if is_folder else path)
     if file is None and not is_folder and context.site.file(f"{path}/{INDEX}"):
