@@ -39,7 +39,7 @@ from .intake.shuffled_batches.opening import OpenPart
 from .intake.shuffled_batches.record_store import keep_record, require_recorded_numbers
 from .intake.store_writer import StoreWriter
 from .queries import Snapshot
-from .queries.publication import publishing_problem
+from .queries.published_figures import publishing_problem
 from .queries.publishing_key import read_publishing_key
 from .records.cache import CatalogCache, CatalogSnapshot
 from .records.counter_admission import require_memory

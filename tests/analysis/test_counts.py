@@ -93,7 +93,7 @@ def test_grouped_counts_are_the_counters_of_their_reports(row: Any) -> None:
     assert estimate_counters(source).ranges[-1].result.figures
 
 
-def test_a_count_is_weighed_in_all_of_its_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_count_counts_in_all_of_its_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     """A million reports of a message count as many; planted: only the lowest bit is."""
     text = '{"0": 1000003, "1": 77}'
 

@@ -10,8 +10,7 @@ import pytest
 
 from veilcount_analysis.counts import CountersSource, estimate_counters
 from veilcount_analysis.errors import QueryError
-from veilcount_analysis.kinds.estimate_query import EstimateQuery
-from veilcount_analysis.kinds.registry import KINDS, kind_of
+from veilcount_analysis.kinds.registry import KINDS
 from veilcount_analysis.mechanisms import estimate_shares
 from veilcount_analysis.query_params import params
 from veilcount_analysis.series.series import Series

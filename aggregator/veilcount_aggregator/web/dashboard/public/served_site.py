@@ -13,7 +13,7 @@ from veilcount_serving.errors import Overloaded
 from veilcount_shared.problem_details import RETRY_SECONDS
 
 from ....queries import Snapshot
-from ....queries.publication import publishing_problem
+from ....queries.published_figures import publishing_problem
 from ....queries.publishing_key import read_publishing_key
 from ....queries.releases import latest_release
 from ....service import Aggregator

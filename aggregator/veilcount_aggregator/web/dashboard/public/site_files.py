@@ -27,7 +27,7 @@ from veilcount_shared.wire import JSON_TYPE
 from ....queries import Snapshot, encode
 from ....queries.estimate_schema import RangeResult
 from ....queries.export import CSV_TYPE, PARQUET_TYPE, ArrowUnavailable, stream_csv, stream_parquet
-from ....queries.publication import Publication, publication
+from ....queries.published_figures import PublishedFigures, published_figures
 from ....queries.publishing_key import public_pem, public_text
 from ..collection.figure_panels import PanelView, panel_views
 from ..collection.page import listed_figures
@@ -53,7 +53,7 @@ def site_files(
 ) -> Files:
     """Return all files of some collections; a `key` signs their counters."""
     sign = key.sign if key else None
-    publications = [publication(snapshot, name, sign) for name in names]
+    publications = [published_figures(snapshot, name, sign) for name in names]
     files: Files = {STYLE: PublicFile(style, "text/css")}
     files[INDEX] = _html("public_index.html", entries=list(map(_entry, publications)))
     if key is not None:
@@ -66,7 +66,7 @@ def site_files(
     return files
 
 
-def collection_files(published: Publication, signed_by: str, today: date) -> Files:
+def collection_files(published: PublishedFigures, signed_by: str, today: date) -> Files:
     """Return the files of one collection."""
     files = _releases_files(published) if published.releases else _estimate_files(published)
     files["badge.svg"] = _svg("public_badge.svg", **_badge(published))
@@ -94,7 +94,7 @@ def counters_name(counters: OpenCounters) -> str:
     return f"counters-{fingerprint}-{counters.period}.json"
 
 
-def _estimate_files(published: Publication) -> Files:
+def _estimate_files(published: PublishedFigures) -> Files:
     if published.estimate is None:
         return {}
     files = {
@@ -111,18 +111,18 @@ def _estimate_files(published: Publication) -> Files:
     return files | counters
 
 
-def _releases_files(published: Publication) -> Files:
+def _releases_files(published: PublishedFigures) -> Files:
     return {"releases.json": PublicFile(msgspec.json.encode(published.releases), JSON_TYPE)}
 
 
 # -- what templates show ---------------------------------------------------------------------------
 
 
-def _range(published: Publication) -> RangeResult | None:
+def _range(published: PublishedFigures) -> RangeResult | None:
     return published.estimate.series[-1].ranges[-1] if published.estimate else None
 
 
-def _entry(published: Publication) -> dict[str, Any]:
+def _entry(published: PublishedFigures) -> dict[str, Any]:
     """Return the finding of a collection, and what it rests on."""
     collection, covered = published.series.collection, _range(published)
     finding, basis = NOTHING_YET, ""
@@ -142,7 +142,7 @@ def _entry(published: Publication) -> dict[str, Any]:
     }
 
 
-def _views(published: Publication) -> list[PanelView]:
+def _views(published: PublishedFigures) -> list[PanelView]:
     """Return the panels of figures, of a long list the largest: the files have all."""
     if published.estimate is None:
         return []
@@ -154,7 +154,7 @@ def _views(published: Publication) -> list[PanelView]:
     ]
 
 
-def _chart(published: Publication) -> dict[str, Any]:
+def _chart(published: PublishedFigures) -> dict[str, Any]:
     """Return the dots of a chart for other pages: of the first panel that has some."""
     dots = next((one.dots for one in _views(published) if one.panel.form is Form.DOTS), None)
     rows = dots.rows[:CHART_ROWS] if dots else []
@@ -163,7 +163,7 @@ def _chart(published: Publication) -> dict[str, Any]:
     return _entry(published) | {"rows": named, "ticks": ticks}
 
 
-def _badge(published: Publication) -> dict[str, Any]:
+def _badge(published: PublishedFigures) -> dict[str, Any]:
     entry = _entry(published)
     return {"label": entry["name"], "text": _cut(entry["finding"], BADGE_TEXT)}
 

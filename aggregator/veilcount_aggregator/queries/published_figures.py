@@ -68,7 +68,7 @@ def publishing_problem(collection: Collection) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Publication:
+class PublishedFigures:
     """What is published of a collection: counters and their estimate, or releases."""
 
     series: Series
@@ -78,7 +78,7 @@ class Publication:
     releases: tuple[ReleaseView, ...] = ()
 
 
-def publication(snapshot: Snapshot, name: str, sign: Sign | None = None) -> Publication:
+def published_figures(snapshot: Snapshot, name: str, sign: Sign | None = None) -> PublishedFigures:
     """Return what is published of a collection: of the newest definition with anything to publish.
 
     Raise CountsError for a collection of which nothing may be.
@@ -88,21 +88,21 @@ def publication(snapshot: Snapshot, name: str, sign: Sign | None = None) -> Publ
     if not allowed:
         problem = publishing_problem(definitions[0].collection)
         raise CountsError("publish", name, problem)
-    publications = (_publication(snapshot, series, sign) for series in allowed)
-    newest = Publication(allowed[0])
+    publications = (_figures(snapshot, series, sign) for series in allowed)
+    newest = PublishedFigures(allowed[0])
     return next((one for one in publications if one.counters or one.releases), newest)
 
 
-def _publication(snapshot: Snapshot, series: Series, sign: Sign | None) -> Publication:
+def _figures(snapshot: Snapshot, series: Series, sign: Sign | None) -> PublishedFigures:
     if series.collection.trust.releases:
         released = series_releases(snapshot.store, series).releases
-        return Publication(series, releases=tuple(released))
+        return PublishedFigures(series, releases=tuple(released))
     counters = tuple(open_counters(snapshot, series, sign))
     if not counters:
-        return Publication(series)
+        return PublishedFigures(series)
     source = join_open_counters(counters)
     estimate = published_estimate(source)
-    return Publication(series, counters, estimate, _headline(source, estimate))
+    return PublishedFigures(series, counters, estimate, _headline(source, estimate))
 
 
 def published_estimate(source: CountersSource) -> EstimateResult:

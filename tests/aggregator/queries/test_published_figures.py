@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from veilcount_aggregator.queries import publication as published
-from veilcount_aggregator.queries.publication import LEAST, open_counters, publication
+from veilcount_aggregator.queries import published_figures as published
+from veilcount_aggregator.queries.published_figures import LEAST, open_counters, published_figures
 from veilcount_analysis.counts import estimate_counters, join_open_counters, read_open_counters
 from veilcount_analysis.errors import CountsError
 from veilcount_serving.errors import SettingsError
@@ -123,9 +123,9 @@ def test_all_figures_are_computed_from_what_is_published(made: Deployment) -> No
     """A stranger gets the same; what was counted since, or is not published, changes nothing."""
     send(made, "theme", [300, 500, 200])
     at(made, FINAL)
-    first = publication(snapshot(made), "theme")
+    first = published_figures(snapshot(made), "theme")
     send(made, "theme", [5000, 0, 0], period=1, seed=9)
-    second = publication(snapshot(made), "theme")
+    second = published_figures(snapshot(made), "theme")
     read = [read_open_counters(file.encode()) for file in second.counters]
     theirs = estimate_counters(join_open_counters(read)).ranges[0].result
 
@@ -139,7 +139,7 @@ def test_all_figures_are_computed_from_what_is_published(made: Deployment) -> No
 def test_figures_that_would_be_noise_are_withheld(made: Deployment) -> None:
     send(made, "theme", [50, 50, 10])
     at(made, FINAL)
-    shown = publication(snapshot(made), "theme")
+    shown = published_figures(snapshot(made), "theme")
     assert shown.estimate is not None
 
     assert shown.counters, "counters are no figures"
@@ -150,7 +150,7 @@ def test_operators_counts_of_refused_reports_are_not_published(made: Deployment)
     send(made, "theme", [300, 500, 200])
     at(made, FINAL)
     send(made, "theme", [1, 0, 0])  # too late, which the dashboard shows
-    shown = publication(snapshot(made), "theme").estimate
+    shown = published_figures(snapshot(made), "theme").estimate
     assert shown is not None
 
     assert (shown.series[0].ranges[0].verdicts, shown.series[0].losses) == ({}, [])
@@ -159,7 +159,7 @@ def test_operators_counts_of_refused_reports_are_not_published(made: Deployment)
 def test_a_curators_collection_publishes_releases_alone(made: Deployment) -> None:
     send(made, "curated", [300, 700])
     at(made, FINAL)
-    shown = publication(snapshot(made), "curated")
+    shown = published_figures(snapshot(made), "curated")
 
     assert (shown.counters, shown.estimate, shown.releases) == ((), None, ())
 
@@ -178,7 +178,7 @@ def test_a_collection_that_must_not_be_published_is_refused(
     file.write_text(text, encoding="utf-8")
 
     with deployment(tmp_path, text) as made, pytest.raises(CountsError, match=sentence):
-        publication(snapshot(made), name)
+        published_figures(snapshot(made), name)
     with (
         pytest.raises(SettingsError, match=sentence),
         deployment(tmp_path, publish=(name,), collections=(file,)),
@@ -192,4 +192,4 @@ def test_counters_without_end_are_refused(
     monkeypatch.setattr(published, "MOST_COUNTERS", 100)
 
     with pytest.raises(CountsError, match="its counters are 144 over all periods, at most 100"):
-        publication(snapshot(made), "theme")
+        published_figures(snapshot(made), "theme")
