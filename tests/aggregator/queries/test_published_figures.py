@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from veilcount_aggregator.queries.published_figures import LEAST, open_counters,
 from veilcount_analysis.counts import estimate_counters, join_open_counters, read_open_counters
 from veilcount_analysis.errors import CountsError
 from veilcount_serving.errors import SettingsError
+from veilcount_shared.errors import VeilcountError
 from veilcount_shared.schedule import period_end
 from veilcount_shared.verdict import Verdict
 
@@ -134,6 +136,20 @@ def test_all_figures_are_computed_from_what_is_published(made: Deployment) -> No
     assert second.estimate.series[0].ranges[0].figures == theirs.figures
     assert second.estimate.series[0].ranges[0].n == theirs.n == 1000
     assert second.headline
+
+
+def test_a_twin_is_published_with_the_definition_that_it_is_declared_with(
+    made: Deployment,
+) -> None:
+    """Without it nobody could compute its fingerprint; planted: the twin is left out."""
+    send(made, "local", [300, 700])
+    at(made, date(2027, 1, 15))
+    (file,) = open_counters(snapshot(made), made.series("local"))
+
+    assert [one.name for one in file.related] == ["curated"]
+    assert read_open_counters(file.encode()).reports == 1000
+    with pytest.raises(VeilcountError):
+        read_open_counters(replace(file, related=()).encode())
 
 
 def test_figures_that_would_be_noise_are_withheld(made: Deployment) -> None:

@@ -12,6 +12,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from veilcount_aggregator.errors import StoreUnavailable
 from veilcount_aggregator.operate.cli.main import run
 from veilcount_aggregator.queries.publishing_key import (
     create_publishing_key,
@@ -19,6 +20,7 @@ from veilcount_aggregator.queries.publishing_key import (
     read_publishing_key,
 )
 from veilcount_aggregator.server.app import create_app
+from veilcount_aggregator.service import Aggregator
 from veilcount_aggregator.web.dashboard.pages import PAGES
 from veilcount_aggregator.web.dashboard.public import served_site
 from veilcount_aggregator.web.dashboard.public.site_files import Files
@@ -183,6 +185,23 @@ def test_an_export_has_the_same_files(
         served = site.ask("GET", f"/public/{path.removesuffix('index.html')}").body
         if not path.endswith(".parquet"):  # names the moment it was written
             assert served == content, path
+
+
+def test_while_the_store_is_away_what_was_published_is_there(
+    site: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Planted: a site that has computed nothing yet is not."""
+
+    def away(_: object) -> None:
+        raise StoreUnavailable("the store is away")
+
+    before = site.ask("GET", "/public/once/")
+    fresh = Deployment(site.aggregator, create_app(site.aggregator), site.clocks)
+    monkeypatch.setattr(Aggregator, "snapshot", away)
+    site.clocks.passed += 61
+
+    assert site.ask("GET", "/public/once/").body == before.body
+    assert fresh.ask("GET", "/public/once/").status == 503
 
 
 def test_figures_are_computed_once_for_everybody(

@@ -12,6 +12,7 @@ from dataclasses import replace
 from veilcount_serving.errors import Overloaded
 from veilcount_shared.problem_details import RETRY_SECONDS
 
+from ....errors import StoreError
 from ....queries import Snapshot
 from ....queries.published_figures import publishing_problem
 from ....queries.publishing_key import read_publishing_key
@@ -47,6 +48,9 @@ class ServedSite:
             raise Overloaded(RETRY_SECONDS, "the figures are being computed: retry in a moment")
         try:
             self._refresh()
+        except StoreError:  # what was published stays so
+            if not self._files:
+                raise
         finally:
             self._lock.release()
         return self._files
