@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 
 from veilcount_analysis.series.series import Series, utc_day
-from veilcount_serving.errors import Overloaded
+from veilcount_serving.errors import Overloaded, SettingsError
 from veilcount_shared import Collection
 from veilcount_shared.shuffling.batch_record import BatchRecord
 from veilcount_shared.shuffling.part import BatchPart
@@ -39,6 +39,8 @@ from .intake.shuffled_batches.opening import OpenPart
 from .intake.shuffled_batches.record_store import keep_record, require_recorded_numbers
 from .intake.store_writer import StoreWriter
 from .queries import Snapshot
+from .queries.published_figures import publishing_problem
+from .queries.publishing_key import read_publishing_key
 from .records.cache import CatalogCache, CatalogSnapshot
 from .records.counter_admission import require_memory
 from .records.definitions import DefinitionSource, add_definitions, read_source
@@ -84,6 +86,7 @@ class Aggregator:
             store = open_store(settings.store, make=settings.dev, heights=settings.heights)
             undo.callback(store.close)
             aggregator = cls._assembled(settings, store, clock, seconds)
+            aggregator.require_publishable()
             with suppress(StoreError):  # confirmed again before each release; ingestion goes on
                 aggregator.confirm()
             undo.pop_all()
@@ -140,6 +143,16 @@ class Aggregator:
     def today(self) -> date:
         """Return the UTC day."""
         return utc_day(self.clock())
+
+    def require_publishable(self) -> None:
+        """Refuse to start if the settings publish what must not be, or with a key that is none."""
+        if self.settings.publish_key is not None:
+            read_publishing_key(self.settings.publish_key)
+        for name in self.settings.publish:
+            definitions = self.known().catalog.by_name.get(name, ())  # it may be pushed later
+            problems = [publishing_problem(one.collection) for one in definitions]
+            if problems and all(problems):
+                raise SettingsError("--publish", name, problems[0])
 
     def snapshot(self) -> Snapshot:
         """Return the snapshot that queries read. Service counters are those of the last second."""

@@ -164,6 +164,22 @@ class Settings:
         write=",".join,
         check=check_origins,
     )
+    publish: tuple[str, ...] = _setting(
+        "Collections whose figures and counters anybody may read under /public/, without a log-in,"
+        " separated by commas.",
+        "NAMES",
+        default=(),
+        read=parse_labels,
+        write=",".join,
+    )
+    publish_key: Path | None = _setting(  # noqa: RUF009 - a field
+        "Private key that signs published counters, a file of `veilcount publish-key`.",
+        "FILE",
+        default=None,
+        read=Path,
+        write=lambda path: str(path or ""),
+        check=lambda path: "" if path is None or path.name else "give a file",
+    )
     proxy_request_ids: bool = _setting(
         "Take the ids of requests from the proxy's header X-Veilcount-Request-Id.",
         default=False,

@@ -61,7 +61,10 @@ ADMINS = """
 SHUFFLERS = """
     POST    /v1/batches   /v1/batch-records
 """
-ANYONE = "GET  /healthz  /readyz  /openapi.json  /docs  /assets/<digest>/<name>  /login  /enter"
+ANYONE = """
+    GET     /healthz  /readyz  /openapi.json  /docs  /assets/<digest>/<name>  /login  /enter
+            /public/  /public/<path:path>
+"""
 GATEWAY = "GET  /v1/ohttp-keys  POST  /v1/ohttp"
 ANALYSTS_PAGES = """
     GET     /   /plan   /operations     /collections/<name>

@@ -14,6 +14,10 @@ class QueryError(VeilcountError, ValueError):
         self.field, self.value, self.fix = field, value, fix
 
 
+class CountsError(QueryError):
+    """Counts or counters that cannot be estimated: the field, its value, the fix."""
+
+
 class NoiseUnavailable(VeilcountError):
     """OpenDP, which draws central noise, is not installed."""
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from veilcount_analysis.counts import CountersSource, estimate_counters
 from veilcount_analysis.errors import QueryError
 from veilcount_analysis.estimation.confidence_intervals import Counts
-from veilcount_analysis.kinds.estimate import SeriesData, estimate_series
+from veilcount_analysis.kinds.estimate import SeriesData, estimate_series, require_few_rows
 from veilcount_analysis.kinds.estimate_query import MOST_ROWS, EstimateQuery
 from veilcount_analysis.kinds.kind import Kind
 from veilcount_analysis.kinds.registry import kind_of
@@ -23,7 +24,7 @@ from veilcount_shared.schedule import period_end
 from ..intake.shuffled_batches.batch_states import covers_of_periods
 from ..store import Cell
 from .candidates import StoredSearches
-from .estimate_results import UncountedReports, series_result
+from .estimate_results import UncountedReports, estimate_result, series_result
 from .estimate_schema import EstimateResult
 from .snapshot import Snapshot
 
@@ -32,30 +33,25 @@ def estimate(snapshot: Snapshot, name: str, query: EstimateQuery) -> EstimateRes
     """Return the estimates that a query asks of a collection."""
     counts = snapshot.store.service_counts()
     requests = [request.loaded(query) for request in requested_series(snapshot, name, query)]
-    rows = sum(data.figure_count(request.kind) for request, data in requests)
-    if rows > MOST_ROWS:
-        fix = f"{rows:,} figures, at most {MOST_ROWS:,}: ask for fewer values, days or series"
-        raise QueryError("size", query.size, fix)
-    return EstimateResult(
-        collection=name,
-        by=query.by,
-        view=query.view,
-        level=query.level,
-        looks=query.looks,
-        validity=query.looks.valid,
-        among=query.among,
-        fakes=float(query.fakes),
-        segments=dict(query.segments),
-        series=[
-            series_result(
-                request.series,
-                request.kind,
-                estimate_series(request.kind, query, data),
-                UncountedReports.from_counts(counts, request.series.fingerprint),
-            )
-            for request, data in requests
-        ],
-    )
+    require_few_rows(sum(data.figure_count(request.kind) for request, data in requests), query)
+    series = [
+        series_result(
+            request.series,
+            request.kind,
+            estimate_series(request.kind, query, data),
+            UncountedReports.from_counts(counts, request.series.fingerprint),
+        )
+        for request, data in requests
+    ]
+    return estimate_result(name, query, series)
+
+
+def estimate_counts(source: CountersSource, query: EstimateQuery) -> EstimateResult:
+    """Return the estimates of counters that are at hand, as a store's have them."""
+    series, figures = source.series, estimate_counters(source, query)
+    kind = kind_of(series.collection)
+    result = series_result(series, kind, figures, UncountedReports({}))
+    return estimate_result(series.collection.name, query, [result])
 
 
 def estimate_table(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from veilcount_analysis.kinds.estimate import SeriesFigures
+from veilcount_analysis.kinds.estimate_query import EstimateQuery
 from veilcount_analysis.kinds.kind import Kind
 from veilcount_analysis.kinds.results import RangeEstimate
 from veilcount_analysis.series.series import Series
@@ -19,10 +20,26 @@ from veilcount_shared.report import MAX_BUCKET
 
 from ..intake.pipeline import LOSS
 from ..store import VERDICT, ServiceCounter
-from .estimate_schema import LossRow, RangeResult, SeriesResult
+from .estimate_schema import EstimateResult, LossRow, RangeResult, SeriesResult
 
 #: what n counts, by whether presence is hidden: absence is then one of the answers
 COUNTS = {False: "reports", True: "reports, those of devices without an answer among them"}
+
+
+def estimate_result(name: str, query: EstimateQuery, series: list[SeriesResult]) -> EstimateResult:
+    """Return the result of a query: what it was, and the series that it covers."""
+    return EstimateResult(
+        collection=name,
+        by=query.by,
+        view=query.view,
+        level=query.level,
+        looks=query.looks,
+        validity=query.looks.valid,
+        among=query.among,
+        fakes=float(query.fakes),
+        segments=dict(query.segments),
+        series=series,
+    )
 
 
 def series_result(

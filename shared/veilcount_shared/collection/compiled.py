@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from fractions import Fraction
 from typing import Any
@@ -59,11 +59,7 @@ def parse_compiled(text: str, file: str = "") -> dict[str, Collection]:
     """Return the collections of compiled definitions, by name, in file order."""
     try:
         rows = _rows(json.loads(text))
-        fields = {row["name"]: json.loads(row["canonical"]) for row in rows}
-        tables = {row["name"]: _table(row, fields[row["name"]]) for row in rows}
-        tables |= _groups(fields.values())
-        apps = {entry["app"] for entry in fields.values()}
-        collections = parse_tables(apps.pop() if len(apps) == 1 else None, tables, _no_file)
+        collections = parse_canonical([json.loads(row["canonical"]) for row in rows], rows)
         for row in rows:
             _check_agreement(row, collections[row["name"]])
     except DefinitionError as error:
@@ -72,6 +68,21 @@ def parse_compiled(text: str, file: str = "") -> dict[str, Collection]:
         fix = f"no compiled definitions: {RECOMPILE}"
         raise DefinitionError("file", file or "text", fix) from error
     return collections
+
+
+def parse_canonical(
+    forms: Sequence[Mapping[str, Any]], rows: Iterable[Mapping[str, Any]] = ()
+) -> dict[str, Collection]:
+    """Return the collections of canonical forms, by name: all that a fingerprint pins.
+
+    `rows` add what is outside it. A form that is none raises ValueError, LookupError or TypeError;
+    whoever has its fingerprint compares it with that of the collection.
+    """
+    outside = {row["name"]: row for row in rows}
+    tables = {form["name"]: _table(outside.get(form["name"], {}), form) for form in forms}
+    tables |= _groups(forms)
+    apps = {form["app"] for form in forms}
+    return parse_tables(apps.pop() if len(apps) == 1 else None, tables, _no_file)
 
 
 def _rows(document: Mapping[str, Any]) -> list[dict[str, Any]]:

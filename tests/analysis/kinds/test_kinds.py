@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import pytest
 
+from veilcount_analysis.counts import CountersSource, estimate_counters
 from veilcount_analysis.errors import QueryError
-from veilcount_analysis.kinds.estimate import SeriesData, estimate_series
-from veilcount_analysis.kinds.estimate_query import EstimateQuery
-from veilcount_analysis.kinds.registry import KINDS, kind_of
-from veilcount_analysis.kinds.scope import Scope
-from veilcount_analysis.kinds.source import Tally
+from veilcount_analysis.kinds.registry import KINDS
 from veilcount_analysis.mechanisms import estimate_shares
 from veilcount_analysis.query_params import params
 from veilcount_analysis.series.series import Series
@@ -28,30 +23,8 @@ from ..estimation.collection_fixtures import of_values
 TODAY = date(2027, 6, 1)
 
 
-@dataclass(frozen=True)
-class Arrays:
-    """The counters of a notebook."""
-
-    counters: Any
-
-    def tally(self, periods: range, cells: Sequence[int]) -> Tally:
-        return Tally(self.counters)
-
-    def counters_by_period(self, periods: range, cells: Sequence[int]) -> Any:
-        return np.stack([self.counters for _ in periods])
-
-    def is_over(self, period: int) -> bool:
-        return True
-
-    @property
-    def searches(self) -> NoReturn:
-        raise AssertionError("values are listed, so nothing is searched")
-
-
 def estimated(collection: Collection, counters: Any) -> Any:
-    kind, query, series = kind_of(collection), EstimateQuery(), Series(collection)
-    scope = Scope.from_query(series, query, TODAY)
-    return estimate_series(kind, query, SeriesData.load(kind, Arrays(counters), query, scope))
+    return estimate_counters(CountersSource(Series(collection), {(0, 0): counters}, TODAY))
 
 
 def test_figures_come_from_arrays_without_a_server() -> None:

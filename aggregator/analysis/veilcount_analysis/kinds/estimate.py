@@ -13,7 +13,7 @@ from typing import Any
 from ..errors import QueryError
 from ..estimation import LookCount, View
 from ..mechanisms.estimates import COVERS_HOLD_ONCE
-from .estimate_query import Denominator, EstimateQuery
+from .estimate_query import MOST_ROWS, Denominator, EstimateQuery
 from .kind import Kind
 from .results import Figure, RangeEstimate
 from .sample_adequacy import SampleAdequacy, Terms, observed_adequacy, sample_adequacy
@@ -56,6 +56,13 @@ class SeriesFigures:
     poisoning_test_failed: bool
     poisoning_test: str
     ranges: tuple[RangeEstimate, ...]
+
+
+def require_few_rows(rows: int, query: EstimateQuery) -> None:
+    """Refuse more figures than one result may have."""
+    if rows > MOST_ROWS:
+        fix = f"{rows:,} figures, at most {MOST_ROWS:,}: ask for fewer values, days or series"
+        raise QueryError("size", query.size, fix)
 
 
 def estimate_series(kind: Kind[Any, Any], query: EstimateQuery, data: SeriesData) -> SeriesFigures:

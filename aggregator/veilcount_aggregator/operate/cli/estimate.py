@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TextIO
 
 import click
 
+from veilcount_analysis.counts import CountersSource, read_counts
 from veilcount_analysis.kinds.panels import Form, Panel
 from veilcount_analysis.kinds.registry import KINDS_BY_NAME
 from veilcount_analysis.kinds.results import Figure
+from veilcount_analysis.series.series import utc_day
 from veilcount_analysis.text import number_format, result_pages
 from veilcount_analysis.text.result_columns import spelled
 
-from ...queries import Alert, EstimateQuery, EstimateResult, Snapshot, decoded, estimate
+from ...queries import Alert, EstimateQuery, EstimateResult, Snapshot, decoded, estimate, plain
 from ...queries.alert import MEAN
+from ...queries.estimate import estimate_counts
 from ...queries.estimate_schema import RangeResult, SeriesResult
 from ...queries.export import ArrowUnavailable, Stream, stream_csv, stream_parquet
 from . import options, query_source
@@ -65,6 +69,19 @@ STDOUT = "-"
 @click.option(
     "--show-anyway", is_flag=True, help="Print figures of too few reports, which are noise."
 )
+@click.option(
+    "--counts",
+    type=click.File("r", encoding="utf-8-sig"),
+    metavar="FILE",
+    help="Estimate counts that a warehouse has grouped, without a store: CSV or JSON of message and"
+    " count, with --definitions (- reads standard input).",
+)
+@click.option(
+    "--definitions",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The definitions file of --counts.",
+)
 @query_source.source_options
 @click.pass_context
 def command(
@@ -79,12 +96,14 @@ def command(
     alert: str | None,
     show_anyway: bool,
     as_json: bool,
+    counts: TextIO | None,
+    definitions: Path | None,
     **source: Any,
 ) -> None:
     """Show what was reported for collection NAME, debiased, with intervals.
 
-    Reads a --store, or queries a server's --url with a --key. Changed definitions are listed one
-    after the other. An --alert tests the last time range of the newest one.
+    Reads a --store, queries a server's --url with a --key, or takes --counts. Changed definitions
+    are listed one after the other. An --alert tests the last time range of the newest one.
     """
     if as_json and form in FILES:
         raise click.UsageError(f"give --json or --format {form}, not both")
@@ -96,8 +115,15 @@ def command(
     if alarm is not None and alarm.value != MEAN and not SELECTIONS.intersection(params):
         params["values"] = [alarm.value]
 
+    grouped = _grouped_counts(name, counts, definitions)
+
     def fetch(**page: int) -> dict[str, Any]:
         parameters = params | {key: [str(number)] for key, number in page.items()}
+        if grouped is not None:
+            document: dict[str, Any] = plain(
+                estimate_counts(grouped, EstimateQuery.parse(parameters))
+            )
+            return document
 
         def compute(snapshot: Snapshot) -> object:
             return estimate(snapshot, name, EstimateQuery.parse(parameters))
@@ -111,11 +137,27 @@ def command(
     elif form == JSON:
         print_json(document)
     else:
-        _print(result, show_anyway=show_anyway)
+        print_estimate(result, show_anyway=show_anyway)
     if alarm is not None:
         looked = alarm.evaluate(result)
         print_lines([looked.sentence], err=form != TABLE)
         context.exit(EXIT_NEGATIVE if looked.fires else 0)
+
+
+def _grouped_counts(
+    name: str, counts: TextIO | None, definitions: Path | None
+) -> CountersSource | None:
+    """Return the counts of a file, if one is given."""
+    if counts is None and definitions is None:
+        return None
+    if counts is None or definitions is None:
+        raise click.UsageError("give --counts and --definitions together")
+    collection = options.load_collection(definitions, name)
+    try:
+        text = counts.read()
+    except UnicodeDecodeError as error:
+        raise click.BadParameter("give a file in UTF-8", param_hint="--counts") from error
+    return read_counts(collection, text, utc_day(options.now()))
 
 
 def _check_output(form: str, output: str) -> None:
@@ -142,7 +184,8 @@ def _write(result: EstimateResult, stream: Stream, output: str) -> None:
         file.write(content)
 
 
-def _print(result: EstimateResult, *, show_anyway: bool) -> None:
+def print_estimate(result: EstimateResult, *, show_anyway: bool) -> None:
+    """Print the figures of an estimate, in the panels of their kind."""
     for series in result.series:
         print_lines(_head(result, series))
         for time_range in series.ranges:

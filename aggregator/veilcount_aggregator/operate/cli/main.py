@@ -31,13 +31,26 @@ COMMANDS = (
     *("new", "dev", "serve", "init", "keys", "relay-keys", "relay", "collections", "store"),
     *("issuer", "shuffler", "canary", "check", "plan", "contrast", "simulate", "audit", "notice"),
     "compile",
-    *("encode", "decode", "estimate", "report", "compare", "budget", "release", "watch", "demo"),
+    *(
+        "encode",
+        "decode",
+        "estimate",
+        "verify",
+        "report",
+        "compare",
+        "budget",
+        "release",
+        "watch",
+        "demo",
+    ),
+    *("publish", "publish-key"),
     *("doctor", "deploy", "completion"),
 )
 #: those that share a module
 PLACES = {
     "relay-keys": ("relay", "keys"),
     "relay": ("relay", "relay"),
+    "publish-key": ("publish", "key"),
     "encode": ("batch", "encode"),
     "decode": ("batch", "decode"),
 }

@@ -28,6 +28,7 @@ from ..api.problems import refusal
 from . import formatting
 from .browser_sessions import BrowserSessions
 from .pages import NAME, Context, Page, View, render, see_other, served_pages
+from .public.served_site import ServedSite
 
 MAX_PUBLIC_FORM = 16 << 10  # of a form without a log-in: a key, a link, where one wanted to go
 
@@ -47,6 +48,7 @@ class Dashboard:
         _import_pages()
         self._aggregator, self._authenticator, self._live = aggregator, authenticator, live
         self._sessions = BrowserSessions(aggregator, seconds)
+        self._site = ServedSite(aggregator, seconds, asset(STYLE).body)
         self.blueprint = Blueprint(NAME, __name__, template_folder="templates")
         self.blueprint.add_url_rule("/assets/<digest>/<name>", "assets", _serve_asset)
         self.blueprint.add_app_template_global(_asset_address, "asset")
@@ -80,7 +82,9 @@ class Dashboard:
 
     def _context(self, *, anyone: bool = False) -> Context:
         visit = self._sessions.visit_or_stranger() if anyone else self._sessions.visit()
-        return Context(self._aggregator, self._authenticator, self._sessions, visit, self._live)
+        return Context(
+            self._aggregator, self._authenticator, self._sessions, visit, self._site, self._live
+        )
 
     def _open(self, declared: Page, view: View, **values: str) -> Response:
         context = g.context = self._context()
@@ -109,6 +113,8 @@ class Dashboard:
             _check_size()
             context.visit.check_form()
         response = _rendered(declared, view(context, **values))
+        if not declared.cookies:
+            return response
         if context.visit.role is None and "Set-Cookie" not in response.headers:
             self._sessions.keep(response, context.visit.secret)
         return response
@@ -156,6 +162,7 @@ def _serve_asset(digest: str, name: str) -> Response:
     return Response(body, headers=headers | coding, mimetype=stored.type)
 
 
+STYLE = "dashboard.css"
 TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 HERE = Path(__file__).parent / "static"
 LEVEL = 6  # of gzip: once a process and asset

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from flask import Response, current_app, g, redirect, render_template, request, url_for
 
@@ -22,6 +22,7 @@ from ...records.api_keys import Role
 from ...service import Aggregator
 from ..api.auth import Authenticator
 from .browser_sessions import FIELD, BrowserSessions, Visit
+from .public.public_file import PublicFile
 
 NAME = "pages"
 COLLECTION = "<name>"  # in the address of a page of one collection
@@ -53,6 +54,7 @@ class Page:
     computes: bool
     form_bytes: int | None
     live: bool
+    cookies: bool
 
     @property
     def name(self) -> str:
@@ -78,15 +80,17 @@ def page(
     computes: bool = False,
     form_bytes: int | None = None,
     live: bool = False,
+    cookies: bool = True,
 ) -> Callable[[View], View]:
     """Declare a page; with a `tab` it is listed in the navigation, at the place of its `order`.
 
     One that `computes` waits for a place after access is checked. `form_bytes` is the longest
-    form it reads, where that is more than usual. `live`: only `veilcount dev` has it.
+    form it reads, where that is more than usual. `live`: only `veilcount dev` has it. One without
+    `cookies` is the same for everybody, and sets none.
     """
 
     def declare(view: View) -> View:
-        declared = Page(view, rule, role, tab, order, methods, computes, form_bytes, live)
+        declared = Page(view, rule, role, tab, order, methods, computes, form_bytes, live, cookies)
         PAGES[declared.name] = declared
         return view
 
@@ -109,6 +113,13 @@ def navigation(role: Role | None, *, of_collection: bool, live: bool) -> list[Pa
     return sorted(listed, key=lambda declared: declared.order)
 
 
+class PublicSite(Protocol):
+    """The files that anybody may read."""
+
+    def file(self, path: str) -> PublicFile | None:
+        """Return a file by its path; None: there is none."""
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """What a view works with: the aggregator, and the visit."""
@@ -117,6 +128,7 @@ class Context:
     authenticator: Authenticator
     sessions: BrowserSessions
     visit: Visit
+    site: PublicSite
     live: LiveReports | None = None
 
     @property

@@ -18,11 +18,9 @@ from ...queries.releases import series_releases
 from . import formatting
 from .collection.definition_history import definition_history
 from .collection.page import collection_content
-from .layout import asset
+from .layout import STYLE, asset
 from .pages import HEADERS, NAME, PAGES, POLICY, STYLES, Content, Context, page, render
 from .releases.view import release_entry
-
-STYLE = "dashboard.css"
 
 
 @page("/collections/<name>/report", computes=True)

@@ -46,6 +46,8 @@ TEXTS = {
             "[body]": 'features = {age = [0, 90], height = [0, 2]}\nmeasure = "moments"',
         }.items()
     ),
+    "COUNTS": "message,count\n0,10\n1,1.5\n",
+    "SMALL": '{"0": 1, "1": 2}',
     "RULES": '[[rule]]\nname = "x"\ncollection = "theme"\nsilent = "soon"',
 }
 

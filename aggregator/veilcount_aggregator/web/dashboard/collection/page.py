@@ -163,7 +163,7 @@ class ResultView:
         n, width = time_range.n, widest(time_range.figures)
         query, contributions = self.shown.query, time_range.contributions
         adequacy = judge(kind, query, n, width, contributions, covers=time_range.covers)
-        figures, leads = _listed(kind, estimate), time_range.leader is not None
+        figures, leads = listed_figures(kind, estimate), time_range.leader is not None
         before = time_before(self.snapshot, series, self.shown.query, estimate)
         compared = before if before and before.usable else None
         return {
@@ -221,7 +221,7 @@ class ResultView:
         return {"found": over_time, "filters": list(choices), "files": _files(self.at, query)}
 
 
-def _listed(kind: Kind[Any, Any], estimate: SeriesResult) -> list[Figure]:
+def listed_figures(kind: Kind[Any, Any], estimate: SeriesResult) -> list[Figure]:
     """Return the shown figures: a top list ends at the noise line, a short one is sorted."""
     figures, facts = estimate.ranges[-1].figures, estimate.facts
     shares = [row for row in figures if row.kind == "share"]

@@ -1,0 +1,1 @@
+"""Published figures: pages and files for anybody, served or exported to any web host."""
