@@ -137,6 +137,7 @@ class ConsentDecisions(NoDecisions):
                     self.worker.refusals[key] = decision
                 raise
         if granted and any(map(_hides, self.accepted.values())):
+            self.worker.recorder.look_again()
             self.worker.wake()  # whose absences do not wait for a record
 
     def _decision(self, person: PersonState, *, granted: bool, only: Only) -> ConsentDecision:
