@@ -25,8 +25,8 @@ NAME = "veilcount"
 EXIT_OK, EXIT_NEGATIVE, EXIT_USAGE, EXIT_UNREACHABLE = range(4)
 EXIT_INTERRUPTED, EXIT_BROKEN_PIPE = 130, 141  # as shells report signals: 128 and their number
 
-#: with their summaries, in the order of the help, which would import all of them for theirs; each is
-#: `command` of the module of its name; a new one is named here
+#: with their summaries, in the order of the help, which would import all of them for theirs; each
+#: is `command` of the module of its name; a new one is named here
 COMMANDS = {
     "new": "Write a first definitions file.",
     "dev": "Run an aggregator for development, and show each report.",
@@ -37,8 +37,10 @@ COMMANDS = {
     "relay": "Serve a relay for development.",
     "collections": "Push, list and close collection definitions; close single rows.",
     "store": "Check, copy, back up and restore the store.",
-    "issuer": "Issue tokens, so that each account holds to its caps and no report shows whose it is.",
-    "shuffler": "Hold reports that you cannot read, and hand each crowd over once, shuffled among covers.",
+    "issuer": "Issue tokens, so that each account holds to its caps and no report shows whose"
+    " it is.",
+    "shuffler": "Hold reports that you cannot read, and hand each crowd over once, shuffled among"
+    " covers.",
     "canary": "Send reports of your own through a shuffler, and see whether it keeps its word.",
     "check": "Show the privacy and expected error of a definitions file.",
     "plan": "Compute devices, epsilon or error from the other two.",
@@ -91,7 +93,11 @@ class _Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's own
         return list(COMMANDS)
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_commands(
+        self,
+        ctx: click.Context,  # noqa: ARG002
+        formatter: click.HelpFormatter,
+    ) -> None:
         """List the commands with their untruncated summaries."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
