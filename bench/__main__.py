@@ -19,8 +19,19 @@ from .table import Cell, Table, as_json
 PARTS = (
     *("randomize", "plan", "client", "ingest", "estimate", "accuracy", "strings", "moments"),
     *("tokens", "redeem", "relay", "gateway", "trends", "central", "linkage", "combinations"),
-    *("memory", "durability", "heights", "commit-calls", "scaling", "scale", "reads", "retention"),
     *(
+        "memory",
+        "durability",
+        "heights",
+        "commit-calls",
+        "groups",
+        "scaling",
+        "scale",
+        "reads",
+        "retention",
+    ),
+    *(
+        "event-loop",
         "figures",
         "filling",
         "install",

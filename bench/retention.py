@@ -20,7 +20,7 @@ from time import perf_counter
 import numpy as np
 
 from veilcount_aggregator.store.series_reports import ROW_BYTES
-from veilcount_aggregator.store.sql.intake import ensure_series
+from veilcount_aggregator.store.sql.remembered import ensure_series
 from veilcount_aggregator.store.sql.row_deletion import ROWS_AT_ONCE
 from veilcount_aggregator.store.sqlite.store import SqliteStore, open_sqlite
 from veilcount_analysis.series.series import Series

@@ -114,7 +114,7 @@ class Needs:
 
     @classmethod
     def from_fleet(cls, fleet: Fleet, costs: Costs = COSTS) -> Needs:
-        """Multiply."""
+        """Compute resource needs from fleet and unit costs."""
         more = fleet.reports - 1
         requests = fleet.peak / fleet.reports
         wire = costs.body_bytes + costs.further_bytes * more + costs.handshake_bytes

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # From reports to a decision
 #
-# A notebook over the data of the demo, in cells that Jupyter (with jupytext), VS Code and
-# PyCharm open as they are. [Analysing](analysing.md) explains each step. Serve the demo,
-# create a key, and set both variables where Jupyter starts:
+# A notebook over the data of the demo. It runs in any folder, with `veilcount[reader]`,
+# pandas and matplotlib; `docs/analysing.md` explains each step. Serve the demo, create a
+# key, and set both variables where Jupyter starts:
 #
 #     veilcount demo --store sqlite:///demo.db --port 8420
 #     veilcount keys create --role analyst --store sqlite:///demo.db
@@ -12,16 +12,7 @@
 # %%
 import os
 
-import numpy as np
-import pandas as pd
-
-from veilcount_analysis import tally
-from veilcount_analysis.kinds.moment_figures import MomentTerms, features_of, moment_figures
-from veilcount_analysis.mechanisms.moments import moments_handler
-from veilcount_client.testing import SeededRandomSource
 from veilcount_reader import NotConfirmed, Reader
-from veilcount_shared import parse_collections
-from veilcount_shared.mechanisms import Moments
 
 reader = Reader(os.environ["VEILCOUNT_URL"], os.environ["VEILCOUNT_KEY"])
 {each["name"]: each["reports"] for each in reader.collections()}
@@ -121,10 +112,11 @@ by_hand, first["figure"]
 # %% [markdown]
 # ## Keeping the figures
 #
-# A file states in each row what epsilon protects, n, and what the interval covers.
+# A file states in each row what epsilon protects, n, and what the interval covers. With
+# pyarrow or arro3, `taps.to_parquet("first_tap.parquet")` keeps the types too.
 
 # %%
-taps.to_parquet("first_tap.parquet")
+taps.to_pandas().to_csv("first_tap.csv", index=False)
 
 # %% [markdown]
 # ## A trusted curator
@@ -146,53 +138,3 @@ try:
 except NotConfirmed as stated:
     price = str(stated)
 price
-
-# %% [markdown]
-# ## A regression that needs nobody's numbers
-#
-# Do people of this age and education work longer? The 48,842 persons of Adult (census
-# income, in the folder `tests/data` of the repository) answer once, at epsilon 8: each
-# device reports one of its numbers or the product of two, randomized. `exact` is
-# what a curator finds who sees every number. Of one run in twenty an interval misses it.
-
-# %%
-definition = """
-app = "census"
-
-[work]
-question = "How old are you, how long did you learn, how many hours do you work a week?"
-features = {age = [17, 90], education = [1, 16], hours = [1, 99]}
-measure = "moments"
-epsilon = 8
-unit = "user"
-from = 2026-09-01
-until = 2027-09-01
-"""
-work = parse_collections(definition, lambda _: [])["work"]
-groups = pd.read_csv(os.environ.get("ADULT", "tests/data/adult_hours.csv.gz"))
-adult = groups.loc[groups.index.repeat(groups["persons"])].drop(columns="persons")
-len(adult)
-
-# %%
-mechanism = Moments.for_epsilon(work.unit_epsilon, len(features_of(work).names))
-source = SeededRandomSource(0)
-reports = [
-    mechanism.randomize(work.domain.input(person, source), source)
-    for person in adult.to_dict("records")
-]
-moments = moments_handler(work).means(tally(work, reports))
-terms = MomentTerms(level=0.95, regress="hours")
-figures = pd.DataFrame(
-    [
-        (row.kind, row.of, row.figure, row.low, row.high)
-        for row in moment_figures(features_of(work), moments, terms)
-    ],
-    columns=["kind", "of", "local", "low", "high"],
-)
-figures[figures["kind"].isin(["mean", "deviation", "correlation"])]
-
-# %%
-design = np.column_stack([adult[["age", "education"]], np.ones(len(adult))])
-exact = np.linalg.lstsq(design, adult["hours"], rcond=None)[0]
-regression = figures[figures["kind"].isin(["coefficient", "intercept"])].assign(exact=exact)
-regression

@@ -38,7 +38,7 @@ def imports(package: str, *, external: bool = False) -> grimp.ImportGraph:
 
 
 def test_what_is_shared_does_no_io_and_reads_no_clock() -> None:
-    """One module reads files, one asks the operating system for randomness, one names statuses."""
+    """One module reads files, one those of a git revision, one randomness, one names statuses."""
     graph = imports("veilcount_shared", external=True)
     found = {
         (module, name)
@@ -49,6 +49,9 @@ def test_what_is_shared_does_no_io_and_reads_no_clock() -> None:
     assert found == {
         ("veilcount_shared.collection.loading", "os"),
         ("veilcount_shared.collection.loading", "pathlib"),
+        ("veilcount_shared.definition_changes.against", "os"),
+        ("veilcount_shared.definition_changes.against", "pathlib"),
+        ("veilcount_shared.definition_changes.against", "subprocess"),
         ("veilcount_shared.problem_details", "http"),
         ("veilcount_shared.randomness", "os"),
     }

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 
 import pytest
 import yaml  # type: ignore[import-untyped]  # brings no types along
+
+from veilcount_client.__main__ import run as run_client
 
 ROOT = Path(__file__).parents[1]
 PROJECTS = [
@@ -104,3 +107,76 @@ def test_hooks_before_a_commit_come_from_this_repository_alone() -> None:
     assert {hook["language"] for source in config["repos"] for hook in source["hooks"]} == {
         "system"
     }
+
+
+# -- what users copy: a hook, and a workflow for hosted runners ------------------------------------
+
+DEFINITIONS = """
+app = "a"
+[b]
+question = "?"
+boolean = true
+epsilon = 1
+unit = "user"
+from = 2026-01-01
+until = 2026-12-01
+"""
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository whose last commit, still to be checked, asks more than the one before."""
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+    file = tmp_path / "collections.toml"
+
+    def git(*words: str) -> None:
+        subprocess.run(["git", *identity, *words], cwd=tmp_path, check=True, capture_output=True)
+
+    git("init")
+    for epsilon in (1, 2):
+        file.write_text(DEFINITIONS.replace("epsilon = 1", f"epsilon = {epsilon}"), "utf-8")
+        git("add", ".")
+        git("commit", "-m", f"{epsilon}")
+    file.write_text(file.read_text("utf-8").replace("epsilon = 2", "epsilon = 3"), "utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_hook_shows_the_change_that_is_committed_and_lets_it_pass(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the environment of a hook there is the base install alone; an invalid file stops it."""
+    [hook] = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
+    program, *words = hook["entry"].split()
+    code = run_client([*words, "collections.toml"])
+    shown = capsys.readouterr().out
+    (repository / "collections.toml").write_text("app = ", encoding="utf-8")
+
+    assert (program, hook["language"], hook["verbose"]) == ("veilcount", "python", True)
+    assert program in PROJECT["scripts"]
+    assert re.search(hook["files"], "docs/collections.toml")
+    assert not re.search(hook["files"], "docs/mycollections.toml")
+    assert code == 0
+    assert "fix   b: spends more, epsilon 2 -> 3 per event" in shown
+    assert run_client([*words, "collections.toml"]) == 2
+
+
+def test_the_workflow_compares_with_the_branch_that_it_would_change(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its commands run as written; what a title or branch is called is in no command."""
+    text = (ROOT / "docs" / "definitions-review.yml").read_text(encoding="utf-8")
+    job = yaml.safe_load(text)["jobs"]["review"]
+    lines = [step["run"] for step in job["steps"] if "run" in step]
+    checks = [line.partition(" > ")[0] for line in lines if line.startswith("veilcount ")]
+    codes = []
+    for line in checks:
+        words = line.replace('"$FILE"', job["env"]["FILE"]).split()
+        codes.append(run_client(words[1:]))
+    annotated, _, summary = capsys.readouterr().out.partition("### ")
+
+    assert not any("${{" in line for line in lines)
+    assert codes == [0, 0]
+    assert "::warning file=collections.toml,line=3,title=b::" in annotated
+    assert "| for life | 1 | 3 |" in summary
+    assert repository.exists()

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from veilcount_shared import load_collections
+from veilcount_shared import definition_changes
+from veilcount_shared.definition_changes import FORMATS, TEXT, load_change
+from veilcount_shared.diagnostic_result import render
 from veilcount_shared.errors import VeilcountError
 
-from .diagnostics.definition_diff import compare
 from .diagnostics.doctor import examine
-from .diagnostics.problems import DiagnosticResult, render
 from .settings import read_settings
 
 OK, TO_DO, WRONG_USAGE = range(3)
@@ -26,26 +26,34 @@ def run(
     """Return 0 if all is well, 1 if something is to be done, 2 if a file cannot be used."""
     options = _parser(program, epilog).parse_args(arguments)
     try:
-        results = list(options.run(options))
+        text, ok = options.run(options)
     except (VeilcountError, ValueError) as error:  # of a file, of a variable
         print(error, file=sys.stderr)
         return WRONG_USAGE
-    print(render(results, as_json=options.json))
-    return OK if all(result.ok for result in results) else TO_DO
+    print(text)
+    return OK if ok else TO_DO
 
 
-def _doctor(options: argparse.Namespace) -> Iterable[DiagnosticResult]:
+def _doctor(options: argparse.Namespace) -> tuple[str, bool]:
     settings = read_settings(
         url=options.url, collections=options.collections, state=options.state_dir, key=options.key,
         relay=options.relay, relay_keys=options.relay_keys, shuffler=options.shuffler,
         issuer=options.issuer,
     )  # fmt: skip
-    return examine(settings, account=options.account)
+    results = list(examine(settings, account=options.account))
+    return render(results, as_json=options.json), all(result.ok for result in results)
 
 
-def _check(options: argparse.Namespace) -> Iterable[DiagnosticResult]:
-    old = None if options.was is None else load_collections(options.was)
-    return compare(load_collections(options.file), old)
+def _check(options: argparse.Namespace) -> tuple[str, bool]:
+    if options.against is None and options.format != TEXT:
+        raise ValueError("--format is of a comparison: give --against")
+    format_ = "json" if options.json else options.format
+    changes = [
+        definition_changes.render(load_change(file, options.against), format_)
+        for file in options.files
+    ]
+    ok = options.exit_zero or all(change.ok for change in changes)
+    return "\n".join(change.text for change in changes), ok
 
 
 COMMANDS = {
@@ -73,8 +81,15 @@ def _parser(program: str, epilog: str | None) -> argparse.ArgumentParser:
     doctor.add_argument("--shuffler", metavar="URL", help="default: VEILCOUNT_SHUFFLER")
     doctor.add_argument("--issuer", metavar="URL", help="default: VEILCOUNT_ISSUER")
     doctor.add_argument("--account", metavar="TOKEN", help="of an account, to ask the issuer of it")
-    check.add_argument("file", metavar="new.toml")
-    check.add_argument("--was", metavar="old.toml", help="the file that devices have now")
+    check.add_argument("files", metavar="new.toml", nargs="+")
+    check.add_argument(
+        "--against", metavar="REV",
+        help="what devices have now: a revision of git, or another file",
+    )  # fmt: skip
+    check.add_argument("--format", choices=FORMATS, default=TEXT, help="how changes are written")
+    check.add_argument(
+        "--exit-zero", action="store_true", help="exit with 0 if a change needs a decision"
+    )
     return parser
 
 

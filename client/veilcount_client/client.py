@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, Self, TypeVar
 
+from .awaiting import awaited, in_thread
 from .clock import instant
 from .errors import NotAnAnswer, NotAPerson, NotUsable, StateError
 from .recording.person_id import SELF, person_name
@@ -117,6 +118,23 @@ class Respondent:
         if self._person == SELF:
             self._session.own_consent = None
 
+    def objecting(self) -> Respondent:
+        """Return who a request is of that objects for the person: `Sec-GPC: 1` or `DNT: 1`.
+
+        The first such request is a no, to everything; what the person decides afterwards counts,
+        whatever their browser goes on to send. Nobody, while that cannot be stored.
+        """
+        consents = self._decisions("objecting")
+        key = consents.key(self._person)
+        try:
+            consents.object_once(key)
+        except StateError as error:
+            self._session.problems.add("state", str(error))
+            return Respondent(self._session, None)
+        if self._person == SELF:
+            self._session.own_consent = consents.consented(key)
+        return self
+
     def _decisions(self, call: str) -> NoDecisions:
         """Return where the person's decisions are kept."""
         if self._person is None:
@@ -175,6 +193,20 @@ class Respondent:
             now=session.clock.now(),
             unstored=session.unstored,
         )
+
+    # -- for an event loop ---------------------------------------------------------------------
+
+    async def aconsented(self) -> bool | None:
+        """Return `consented`."""
+        return await in_thread(lambda: self.consented)
+
+    aunasked = awaited(unasked)
+    aconsent = awaited(consent, decides=True)
+    aobjecting = awaited(objecting, decides=True)
+    arows = awaited(rows)
+    aforget = awaited(forget, decides=True)
+    areceipt = awaited(receipt)
+    aexplain = awaited(explain)
 
 
 class Person(Respondent):
@@ -293,8 +325,17 @@ class Client(Respondent):
         """Store everything and stop. What is stored leaves with the next start."""
         self._session.close(timeout)
 
+    aflush = awaited(flush)
+    aclose = awaited(close, decides=True)
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()

@@ -28,6 +28,7 @@ from .state.key_derivation import person_key
 LOADED = "loaded"  # note: the series of the definitions that were loaded last
 HIDDEN = "+hidden"
 NEW = "new"  # of a decision: on what the consent does not cover and nobody declined
+SIGNAL = "signal:"  # declined with everything, by a browser; no name of a question has a colon
 
 Only = str | Iterable[str] | None
 
@@ -78,6 +79,9 @@ class NoDecisions:
     def consent(self, key: bytes, *, granted: bool, only: Only = None) -> None:
         """Store a decision; what is withdrawn is wiped at once: queued, held and stored."""
 
+    def object_once(self, key: bytes) -> None:
+        """Store a no that a browser sends, unless one was stored before: later decisions count."""
+
     def forget(self, key: bytes) -> None:
         """Wipe secret, answers, outbox and decisions; keep what was spent. Nothing is sent."""
 
@@ -125,20 +129,31 @@ class ConsentDecisions(NoDecisions):
         with self.worker.storing:
             self.worker.store_queued()  # what was recorded before a yes is no answer
             person = self.worker.state.person(key)
-            decision = self._decision(person, granted=granted, only=only)
-            if decision.consented is False:
-                self.worker.discard(key, ALL_SERIES)
-            elif decision.withdrawn:
-                self.worker.discard(key, decision.withdrawn)
-            try:
-                self.worker.state.consent(key, decision)
-            except StateError:
-                if not granted:  # it holds in this process, and nothing is sent until it is stored
-                    self.worker.refusals[key] = decision
-                raise
+            self._store(key, self._decision(person, granted=granted, only=only), granted=granted)
         if granted and any(map(_hides, self.accepted.values())):
             self.worker.recorder.look_again()
             self.worker.wake()  # whose absences do not wait for a record
+
+    def object_once(self, key: bytes) -> None:
+        if SIGNAL in self.worker.state.person(key).declined:
+            return
+        with self.worker.storing:
+            self.worker.store_queued()
+            if SIGNAL not in self.worker.state.person(key).declined:
+                no = ConsentDecision(self.now(), consented=False, declined=frozenset({SIGNAL}))
+                self._store(key, no, granted=False)
+
+    def _store(self, key: bytes, decision: ConsentDecision, *, granted: bool) -> None:
+        if decision.consented is False:
+            self.worker.discard(key, ALL_SERIES)
+        elif decision.withdrawn:
+            self.worker.discard(key, decision.withdrawn)
+        try:
+            self.worker.state.consent(key, decision)
+        except StateError:
+            if not granted:  # it holds in this process, and nothing is sent until it is stored
+                self.worker.refusals[key] = decision
+            raise
 
     def _decision(self, person: PersonState, *, granted: bool, only: Only) -> ConsentDecision:
         if only == NEW and person.consented is False:

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from veilcount_shared import Collection, SystemRandomSource, load_collections
+from veilcount_shared.budget_claims import Ceilings
 from veilcount_shared.collection import Linkage
 from veilcount_shared.errors import UnknownSegment, VeilcountError
 
@@ -31,7 +32,7 @@ from .diagnostics.problems import campaign
 from .errors import NotUsable, ProblemLog, UnknownCollection, UnknownValue, log, log_to_stderr
 from .options import ClientOptions, Definitions
 from .recording.answer_drawing import AnswerDrawer
-from .recording.budget_reservation import Ceilings, Reservation, reserve
+from .recording.budget_reservation import Reservation, reserve
 from .recording.person_id import SELF
 from .recording.recorder import RecordCall, Recorder
 from .recording.value_check import check_segments, near_miss, value_problem

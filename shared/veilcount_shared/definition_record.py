@@ -66,6 +66,7 @@ class Definition:
     owner: str | None = None
     purpose: str | None = None
     replaces: str | None = None
+    measured_in: str | None = None  # of a number, such as minutes
     group: QuestionGroup | None = None  # None: whoever is asked answers this collection
     margins: PopulationMargins | None = None  # None: figures are of whoever answered
     translations: Translations = ()  # by language; `question` and `purpose` are the fallback

@@ -137,7 +137,8 @@ def test_a_mean_has_the_same_interval_on_every_face(faces: Faces, name: str) -> 
     ] == [ends]
     assert (*read.figure, *read.low, *read.high) == ends
     assert f"Mean {mean} {interval}" in faces.command(name)
-    assert mean_text(Figure(**row)) in faces.visitor.get(f"/collections/{name}").text
+    unit = faces.api(name)["series"][0]["measured_in"]
+    assert mean_text(Figure(**row), unit) in faces.visitor.get(f"/collections/{name}").text
     assert faces.finding(name) in faces.visitor.get("/").text
 
 

@@ -65,7 +65,7 @@ COLLECTIONS: dict[str, dict[str, Any]] = {
     "word": monthly("Which word is looked up first?", values_file="word.txt", epsilon=4),
     "country": monthly("Where is the keyboard layout from?", values_file="country.txt", epsilon=3),
     "minutes": {"question": "How long was the longest session?", "range": [0, 240]}
-    | {"measure": "mean", "epsilon": 1, "unit": "week", "late": 10}
+    | {"measure": "mean", "measured_in": "minutes", "epsilon": 1, "unit": "week", "late": 10}
     | days("2026-11-02", "2027-02-01"),
     "size": monthly(
         "How large is the largest document, in pages?", range=[0, 1000], measure="distribution"

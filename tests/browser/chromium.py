@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -49,6 +50,15 @@ const apart = plots.every((each) => {
 return wide && apart;
 """
 AUDIT = (Path(__file__).parent / "audit.js").read_text(encoding="utf-8")
+#: axe-core, of Deque Systems, as a package carries it
+AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+RUN_AXE = """
+const node = ({ target, failureSummary }) => `${target.join(' ')}: ${failureSummary}`;
+const message = ({ id, nodes }) => `${id}: ${nodes.map(node).join('; ')}`;
+const [done] = arguments;
+axe.run({ resultTypes: ['violations'] }).then(
+  ({ violations }) => done(violations.map(message)), (error) => done([String(error)]));
+"""
 OPEN = "document.querySelectorAll('details:not(.menu)').forEach((each) => { each.open = true; })"
 #: reported on the console, where every complaint is read
 WATCH = """document.addEventListener('securitypolicyviolation', (event) =>
@@ -102,6 +112,13 @@ def chromium(folder: Path) -> Iterator[webdriver.Chrome]:
         yield driver
     finally:
         driver.quit()
+
+
+def complaints(driver: webdriver.Chrome) -> list[str]:
+    """Return what is not accessible on a page as it is now: by axe-core, and by `audit.js`."""
+    driver.execute_script(AXE)
+    found: list[str] = driver.execute_async_script(RUN_AXE)
+    return found + list(driver.execute_script(AUDIT))
 
 
 @dataclass
@@ -209,7 +226,7 @@ class Browser:
         for theme, size in (("light", WIDE), ("dark", NARROW)):
             self.theme(theme)
             self.size(size)
-            found += [f"{theme}: {each}" for each in self.run(AUDIT)]
+            found += [f"{theme}: {complaint}" for complaint in complaints(self.driver)]
             found += [] if self.fits() else [f"{theme}: a chart does not fit"]
         return found
 

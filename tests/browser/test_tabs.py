@@ -25,7 +25,7 @@ CUT = """return [...document.querySelectorAll('main table, main section, main fi
   .map((each) => `${each.tagName} ${each.textContent.trim().slice(0, 40)}`)"""
 
 
-@pytest.mark.parametrize("name", ["theme", "country"])
+@pytest.mark.parametrize("name", ["theme", "country", "word"])
 def test_a_printed_report_is_not_cut(browser: Browser, name: str) -> None:
     """Values over time are a table with a column for each; on a page that scrolls, it is wider."""
     browser.enter()

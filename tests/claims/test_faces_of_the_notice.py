@@ -1,4 +1,4 @@
-"""Notice, consent page, receipt and dashboard state the same of a question, and nobody less.
+"""Notice, consent page, dialog, receipt and dashboard state the same of a question, nobody less.
 
 The expected words and probabilities are computed here independently: from Warner's coin.
 """
@@ -17,12 +17,14 @@ import pytest
 from veilcount_aggregator.operate.cli.main import run
 from veilcount_aggregator.records.definitions import DefinitionSource, add_definitions
 from veilcount_analysis.privacy.shuffled.composed_notice import full_notice
+from veilcount_client.integrations import tk
 from veilcount_client.integrations.pages import PrivacyPages
+from veilcount_client.recording import receipt_messages
 from veilcount_client.testing import ClientHarness
 from veilcount_shared import Collection, guessing
 from veilcount_shared.collection import Adjacency, Model
 from veilcount_shared.guessing import times_in_twenty
-from veilcount_shared.notice import notice, statements
+from veilcount_shared.notice import Texts, notice, statements
 
 from ..aggregator.web.api.deployment_fixtures import NOW, Deployment, deployment
 from ..aggregator.web.dashboard.page_fixtures import logged_in
@@ -38,7 +40,7 @@ from ..notice_definitions import (
 )
 
 Face = Callable[[str], str]
-FACES = ["command", "consent_page", "receipt_text", "receipt_page", "dashboard"]
+FACES = ["command", "consent_page", "receipt_text", "receipt_page", "dashboard", "dialog"]
 
 
 def majority(epsilon: float, answers: int) -> float:
@@ -108,7 +110,7 @@ def command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Face:
 def consent_page(veilcount: ClientHarness) -> Face:
     def read(name: str) -> str:
         client = veilcount.client({name: COLLECTIONS[name]}, trust_curator=True)
-        return plain(PrivacyPages(lambda: client).consent(client, {}).html)
+        return plain(PrivacyPages(lambda: client).consent(client, dict).html)
 
     return read
 
@@ -127,6 +129,18 @@ def receipt_page(veilcount: ClientHarness) -> Face:
     def read(name: str) -> str:
         client = veilcount.client({name: COLLECTIONS[name]}, trust_curator=True)
         return plain(client.receipt().html())
+
+    return read
+
+
+@pytest.fixture
+def dialog(veilcount: ClientHarness) -> Face:
+    """The desktop's."""
+
+    def read(name: str) -> str:
+        client = veilcount.client({name: COLLECTIONS[name]}, trust_curator=True)
+        texts = Texts(None, receipt_messages.MESSAGES)
+        return "".join(text for text, _ in tk.pieces(client, [name], texts, "en"))
 
     return read
 

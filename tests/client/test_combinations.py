@@ -164,7 +164,7 @@ def test_a_yes_covers_no_question_that_the_form_did_not_show(tmp_path: Path) -> 
     """A form of the old version, sent to a process of the new one."""
     device = Device(tmp_path, file(a={}), persons=True, ceiling=100, daily_ceiling=9)
     pages = PrivacyPages(lambda: device.client)
-    form = pages.consent(device.client.person(1), {}).html
+    form = pages.consent(device.client.person(1), dict).html
     answer = form.partition('name="consent" value="yes')[2].partition('"')[0]
     device.stop()
     device.start(file(a={}, b={"question": "Since when, may we ask?"}))

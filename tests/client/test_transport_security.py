@@ -13,9 +13,9 @@ from veilcount_client import Client, NotUsable
 from veilcount_client.delivery.transport import in_clear
 from veilcount_client.diagnostics import doctor
 from veilcount_client.diagnostics.doctor import ProbeResult
-from veilcount_client.diagnostics.problems import DiagnosticResult
 from veilcount_client.settings import read_settings
 from veilcount_client.testing import RecordingTransport, SettableClock
+from veilcount_shared.diagnostic_result import DiagnosticResult
 
 from .device_fixtures import one_collection
 

@@ -36,6 +36,7 @@ UNRUN: dict[str, list[str]] = {
         "no host of this page is gone",
     ],
     "docs/shuffler.md": ["it waits until the period is over; test_shuffler_canaries.py runs it"],
+    "examples/README.md": ["they serve until they are stopped"] * 2,
     "loadtests/README.md": ["it needs the keys of a server; test_load_any_server.py runs it"],
 }
 

@@ -54,7 +54,7 @@ def test_all_forms_have_the_same_keys_and_a_kind_adds_its_own() -> None:
     }
 
     assert len(common) == 29
-    assert not {"owner", "replaces", "margins"} & common
+    assert not {"owner", "replaces", "margins", "measured_in"} & common
     assert {kind: keys for kind, keys in own.items() if keys} == {
         ("choice", None): ["labels"],
         ("several", None): ["labels"],

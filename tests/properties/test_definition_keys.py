@@ -80,6 +80,7 @@ adjacency = "substitute"
 question = "How long?"
 range = [0, 240]
 measure = "distribution"
+measured_in = "minutes"
 epsilon = 1
 unit = "event"
 per_day = 3
@@ -152,6 +153,7 @@ def test_every_key_is_read_into_its_field() -> None:
         unit=Unit.EVENT,
         epsilon=Fraction(1),
         measure=Measure.DISTRIBUTION,
+        measured_in="minutes",
         per_day=3,
     )
     named = Collection(

@@ -113,6 +113,7 @@ SAME = [
     (SHUFFLED, "batch", "{epsilon = 0.5, delta = 1e-6, covers = 200, allow_large_epsilon = false}"),
     (FULL, "owner", '"Bob"'),
     (FULL, "replaces", '"older"'),
+    (EVENTS + 'measured_in = "hours"\n', "measured_in", '"minutes"'),
     (RAKED, "margins", '{arm = [0.3, 0.7], source = "Census", as_of = 2025-12-31}'),
     (RAKED, "margins", None),
     (FULL, "epsilon", "10e-1"),

@@ -75,8 +75,8 @@ DIFFERENT: dict[str, tuple[Collection, Collection]] = {
 }
 
 
-#: how whoever reads weights what was collected: of no answer is more asked, kept or shown
-READERS_OWN = {"margins"}
+#: how whoever reads weights and names what was collected: no answer is asked for, kept or shown
+READERS_OWN = {"margins", "measured_in"}
 
 
 def words(collection: Collection) -> str:

@@ -172,6 +172,9 @@ WRONG_LINES = [
         'presence = "hidden"\nsegments = {arm = ["A", "B"]}',
         *("presence", '"hidden"', "an absence has no segment"),
     ),
+    # what a number is measured in
+    ('range = [0, 9]\nmeasure = "mean"\nmeasured_in = ""', "measured_in", '""', "one line"),
+    ('measured_in = "minutes"', "measured_in", '"minutes"', "only a number, with range"),
     # margins
     (f"{ARMS}\nmargins = [40, 60]", "margins", "[40, 60]", "give a table: margins = {age ="),
     (f"{ARMS}\nmargins = {{arm = [40, 60]}}", "margins.source", "(missing)", "this key is missing"),

@@ -14,6 +14,8 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 from matplotlib import pyplot as plt
 
@@ -27,6 +29,7 @@ from veilcount_reader import (
     Reader,
     ReaderError,
     Unreachable,
+    arrow,
 )
 from veilcount_reader.reader import spelled
 
@@ -95,7 +98,7 @@ def test_its_arrays_are_of_the_last_time_range_of_the_newest_series(reader: Read
     assert (estimate.n, estimate.level, estimate.collection) == (4000, 0.99, "theme")
     assert estimate.epsilon == {"event": "2", "day": "2", "user": "24", "adjacency": "substitute"}
     assert estimate.unit == "month"
-    assert estimate.estimand == "of the population that could have been asked"
+    assert estimate.estimand == "of everybody who could have been asked"
 
 
 def test_numbers_have_a_mean(reader: Reader) -> None:
@@ -198,12 +201,71 @@ def test_a_parquet_file_holds_the_same(reader: Reader, tmp_path: Path) -> None:
     assert pd.read_parquet(tmp_path / "theme.parquet")["low"].tolist() == list(estimate.low)
 
 
+def test_days_are_dates_in_every_table(reader: Reader, tmp_path: Path) -> None:
+    """As text, a range of days would have to be parsed again, or be sorted as words."""
+    estimate = reader.estimate("theme", by="month", from_="2026-11-01")
+    days = [date(2026, 11, 1)] * 3 + [date(2026, 12, 1)] * 3
+    table, polars = estimate.to_arrow(), estimate.to_polars()
+    estimate.to_parquet(tmp_path / "theme.parquet")
+    pandas = pd.read_parquet(tmp_path / "theme.parquet")
+
+    assert table.column("from").to_pylist() == polars["from"].to_list() == days
+    assert pandas["from"].tolist() == days
+    assert [day.date() for day in estimate.to_pandas()["from"]] == days
+
+
+def test_the_segments_that_a_figure_covers_are_columns(reader: Reader) -> None:
+    """Two filtered frames can be put together and tell their arms."""
+    arms = [reader.estimate("theme", segment=f"arm:{arm}") for arm in "AB"]
+    frame = pd.concat([arm.to_pandas("share") for arm in arms])
+
+    assert frame["segments.arm"].tolist() == ["A"] * 3 + ["B"] * 3
+    assert arms[0].to_arrow().column("segments.arm").to_pylist() == ["A"] * 3
+    assert "segments.arm" not in reader.estimate("theme").to_pandas().columns
+
+
+def test_arro3_takes_the_place_of_pyarrow(
+    reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same columns, types and cells, in memory and in a file."""
+    estimate = reader.estimate("plan")
+    expected = estimate.to_arrow()
+    monkeypatch.setattr(arrow, "_has_arro3_alone", lambda: True)
+    table = estimate.to_arrow()
+    estimate.to_parquet(tmp_path / "plan.parquet")
+
+    assert type(table).__module__.startswith("arro3")
+    assert pa.table(table).equals(expected)
+    assert pyarrow.parquet.read_table(tmp_path / "plan.parquet").equals(expected)
+
+
+def test_a_result_is_one_screen_of_text(reader: Reader) -> None:
+    """A line of a notebook or shell that ends in a result must not print thousands of figures."""
+    theme, words, spread = (reader.estimate(name) for name in ("theme", "word", "spread"))
+    compared = reader.compare("theme", "arm:A", "arm:B")
+
+    assert "light" in repr(theme)
+    assert theme.adequacy.split()[0] in repr(theme)
+    assert "differ" in repr(compared)
+    for result in (
+        theme,
+        words,
+        spread,
+        compared,
+        reader.budget("theme"),
+        reader.plan(epsilon=1, devices=100),
+    ):
+        lines = repr(result).splitlines()
+        assert 2 <= len(lines) <= 30
+        assert max(map(len, lines)) <= 100
+
+
 def test_html_is_a_table_below_the_verdict(reader: Reader) -> None:
     shown, few = reader.estimate("theme")._repr_html_(), reader.estimate("word")._repr_html_()
     compared = reader.compare("theme", "arm:A", "arm:B")._repr_html_()
 
     assert '<th scope="row" style="text-align: left">light</th>' in shown
-    assert "0.95 interval of each value on its own" in shown
+    assert "0.95 intervals, one for each value" in shown
     assert "Figures would be noise" in few
     assert "%" not in few.partition("<table>")[2]
     assert "differ" in compared
@@ -357,7 +419,7 @@ def test_it_needs_requests_and_numpy_alone() -> None:
     assert run.stdout.splitlines() == [
         "to_pandas needs pandas: pip install pandas",
         "to_polars needs polars: pip install polars",
-        "to_arrow needs pyarrow: pip install pyarrow",
+        "to_arrow needs pyarrow, or arro3-core and arro3-io: pip install pyarrow",
         "plot needs matplotlib: pip install matplotlib",
         "[]",
     ]

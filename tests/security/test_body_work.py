@@ -152,9 +152,9 @@ def test_a_group_writes_all_rows_at_once(intake: Intake, monkeypatch: pytest.Mon
     statements: list[str] = []
     commit_group = sqlite_intake.commit_group
 
-    def tracing(database: sqlite3.Connection, *arguments: Any) -> Any:
+    def tracing(database: sqlite3.Connection, *arguments: Any, **options: Any) -> Any:
         database.set_trace_callback(statements.append)
-        verdicts = commit_group(database, *arguments)
+        verdicts = commit_group(database, *arguments, **options)
         database.set_trace_callback(None)
         return verdicts
 

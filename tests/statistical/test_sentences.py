@@ -89,7 +89,7 @@ def test_of_the_largest_of_several_values_it_would_be_false() -> None:
 def test_what_is_too_wide_says_so() -> None:
     text = share_text(Figure("share", True, 0.28, 0.123, 0.437))
 
-    assert text == "Somewhere between 12 and 44 of 100 answers are yes; too few answers to say more"
+    assert text == "Somewhere between 12 and 44 of 100 answers are yes; too few reports to say more"
     assert frequency(0.999999) == "999,999 times in 1,000,000"
 
 

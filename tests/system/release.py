@@ -17,6 +17,8 @@ from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from docs.notebook import write as write_notebooks
+
 from .distributions import ROOT, VERSION, build_wheels
 
 RELEASE = ROOT / "build" / "release"
@@ -38,6 +40,7 @@ def main() -> int:
         shutil.rmtree(RELEASE, ignore_errors=True)
         shutil.copytree(first, RELEASE)
     write_sums(RELEASE)
+    write_notebooks(RELEASE.parent)
     for arguments in (EXERCISE, SUPPLY):
         environ = os.environ | {"RELEASE": str(RELEASE)}
         code = subprocess.run([sys.executable, *arguments], cwd=ROOT, env=environ, check=False)

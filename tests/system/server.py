@@ -103,6 +103,10 @@ class Server:
         """Send a request, on a connection that is kept."""
         return self._session.request(method, self.url + path, timeout=30, **options)
 
+    def wait_until_open(self) -> None:
+        """Wait until a worker, of several not each of them, has opened the store."""
+        wait_until(lambda: self.ask("GET", "/readyz").ok)
+
     def log_text(self) -> str:
         return self.log.read_text(encoding="utf-8")
 

@@ -148,6 +148,7 @@ def test_each_counts_once_and_neither_log_says_who_sent_what(deployed: Deployed)
             device.record()
             device.client.flush()
         server = Server(deployed.store, deployed.folder, port=port)
+        server.wait_until_open()
         for _ in range(4):
             for device in devices:
                 device.client.flush()
@@ -211,6 +212,7 @@ def test_garbage_refuses_no_honest_request(deployed: Deployed, connections: int,
         Server(deployed.store, deployed.folder) as server,
         garbage(server.port, key.key_id, connections, size),
     ):
+        server.wait_until_open()
         statuses = [
             inner_status(server, deployed, REPORTS_PATH, b"no batch", BINARY_TYPE)
             for _ in range(40)

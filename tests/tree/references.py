@@ -13,7 +13,7 @@ from tests.docs.page_parser import Block, steps
 
 from .import_graph import ROOT
 
-FOLDERS = ("shared", "client", "aggregator", "bench", "loadtests", "tests", "docs")
+FOLDERS = ("shared", "client", "aggregator", "bench", "loadtests", "tests", "docs", "examples")
 _FILE = re.compile(r"(?<![\w/.{*-])((?:[\w-]+/)*[\w-]+\.(?:py|md))\b")
 _DOTTED = re.compile(r"`([a-z_]\w*(?:\.\w+)+)(?:\(\))?`|\b(veilcount_\w+(?:\.\w+)+)(?!\.py)")
 _NAME = re.compile(r"`([A-Za-z_]\w+)(?:\(\))?`|(?<![\w$.])([a-z]{4,}(?:_[a-z]{4,})+)\b(?!\.)")

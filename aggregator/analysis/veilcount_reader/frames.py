@@ -1,4 +1,4 @@
-"""Figures as tables of pandas, polars and Arrow: all columns, or one kind of figure.
+"""Figures as tables of pandas and polars: all columns, or one kind of figure.
 
 The columns are those of `text.result_columns`. A frame of one kind has `collection`, `series`,
 `from`, `to`, `n` and `usable`, and the figure's own.
@@ -7,17 +7,16 @@ The columns are those of `text.result_columns`. A frame of one kind has `collect
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from veilcount_analysis.text.result_columns import FIGURE, Columns, kind_of
+from veilcount_analysis.text.result_columns import DAYS, FIGURE, Columns, kind_of, typed_cells
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
-    import pyarrow as pa
 
-DAYS = ("from", "to")
 COMMON = ("collection", "series", *DAYS, "n", "usable")
 
 
@@ -34,17 +33,18 @@ def of_kind(columns: Columns, kind: str) -> Columns:
 def cells(columns: Columns) -> tuple[dict[str, list[Any]], dict[str, type]]:
     """Return the columns by name, and their types."""
     names = columns.names
-    return {name: columns[name] for name in names}, {name: kind_of(name) for name in names}
+    cells_by_name = {name: typed_cells(name, columns.rows) for name in names}
+    return cells_by_name, {name: kind_of(name) for name in names}
 
 
-def load(name: str, user: str) -> Any:
+def load(name: str, user: str, choice: str = "") -> Any:
     """Import an optional module, or name what needs it and how to install it."""
     try:
         return import_module(name)
     except ModuleNotFoundError as missing:
         package = name.partition(".")[0]
         fix = f"pip install {package}"  # of an index: none of these packages is ours
-        raise ModuleNotFoundError(f"{user} needs {package}: {fix}") from missing
+        raise ModuleNotFoundError(f"{user} needs {choice or package}: {fix}") from missing
 
 
 def to_pandas(cells_by_name: Mapping[str, list[Any]], types: Mapping[str, type]) -> pd.DataFrame:
@@ -62,17 +62,13 @@ def to_pandas(cells_by_name: Mapping[str, list[Any]], types: Mapping[str, type])
 def to_polars(cells_by_name: Mapping[str, list[Any]], types: Mapping[str, type]) -> pl.DataFrame:
     """Return a DataFrame of polars; days are dates."""
     polars = load("polars", "to_polars")
-    named = {str: polars.String, int: polars.Int64, bool: polars.Boolean, float: polars.Float64}
+    named = {
+        str: polars.String,
+        int: polars.Int64,
+        bool: polars.Boolean,
+        float: polars.Float64,
+        date: polars.Date,
+    }
     schema = {name: named[kind] for name, kind in types.items()}
     frame: pl.DataFrame = polars.DataFrame(dict(cells_by_name), schema=schema)
-    days = [name for name in DAYS if name in cells_by_name]
-    return frame.with_columns(polars.col(name).str.to_date() for name in days)
-
-
-def to_arrow(cells_by_name: Mapping[str, list[Any]], types: Mapping[str, type]) -> pa.Table:
-    """Return an Arrow table."""
-    arrow = load("pyarrow", "to_arrow")
-    named = {str: arrow.string(), int: arrow.int64(), bool: arrow.bool_(), float: arrow.float64()}
-    schema = arrow.schema([(name, named[kind]) for name, kind in types.items()])
-    table: pa.Table = arrow.table(list(cells_by_name.values()), schema=schema)
-    return table
+    return frame

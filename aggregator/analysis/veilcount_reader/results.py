@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,17 +17,17 @@ from veilcount_analysis.text import number_format
 from veilcount_analysis.text.number_format import figure, interval
 from veilcount_analysis.text.result_columns import Columns, columns_of, spelled
 
-from . import frames, html, plot
+from . import arrow, frames, plot
+from .result_table import MOST_ROWS, ResultTable
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
-    import pyarrow as pa
 
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Answer:
     """A response of the aggregator; `document` is its JSON."""
 
@@ -35,9 +36,29 @@ class Answer:
     def __getitem__(self, name: str) -> Any:
         return self.document[name]
 
+    def __repr__(self) -> str:
+        """Return the first lines of the document."""
+        lines = json.dumps(self.document, indent=1, ensure_ascii=False).splitlines()
+        hidden = len(lines) - MOST_ROWS
+        return "\n".join([*lines[:MOST_ROWS], *([f"and {hidden:,} more lines"] * (hidden > 0))])
 
-@dataclass(frozen=True)
-class TableAnswer(Answer):
+
+class _Shown(ABC):
+    """A result that a notebook shows as HTML, and a terminal as text."""
+
+    @abstractmethod
+    def shown(self) -> ResultTable:
+        """Return the sentences and the table that are shown."""
+
+    def __repr__(self) -> str:
+        return self.shown().text()
+
+    def _repr_html_(self) -> str:
+        return self.shown().html()
+
+
+@dataclass(frozen=True, repr=False)
+class TableAnswer(_Shown, Answer):
     """A result whose figures are rows, with the columns of `text.result_columns`."""
 
     @cached_property
@@ -63,16 +84,13 @@ class TableAnswer(Answer):
         """Return the same as a DataFrame of polars."""
         return frames.to_polars(*self._frame(kind))
 
-    def to_arrow(self, kind: str | None = None) -> pa.Table:
-        """Return the same as an Arrow table."""
-        return frames.to_arrow(*self._frame(kind))
+    def to_arrow(self, kind: str | None = None) -> Any:
+        """Return the same as an Arrow table, of pyarrow or arro3."""
+        return arrow.to_arrow(*self._frame(kind))
 
     def to_parquet(self, path: str | Path) -> None:
         """Write all figures to a Parquet file."""
-        table = self.to_arrow()
-        import pyarrow.parquet  # noqa: PLC0415 - optional
-
-        pyarrow.parquet.write_table(table, path)
+        arrow.write_parquet(self.to_arrow(), path)
 
     def _frame(self, kind: str | None) -> tuple[dict[str, list[Any]], dict[str, type]]:
         columns = self.columns if kind is None else frames.of_kind(self.columns, kind)
@@ -85,7 +103,7 @@ class TableAnswer(Answer):
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Estimate(TableAnswer):
     """An estimate: `of`, `figure`, `low`, `high` are arrays, the largest share first.
 
@@ -105,17 +123,17 @@ class Estimate(TableAnswer):
         """
         return plot.draw(self._newest, self.level)
 
-    def _repr_html_(self) -> str:
+    def shown(self) -> ResultTable:
         """Return a table of the last time range, under what n reports allow to say."""
         about = f"{self.collection}, {self._last['from']} to {self._last['to']}: n = {self.n:,}"
-        note = f"{self.level:.4g} interval of each value on its own, {self.estimand}."
+        note = f"{self.level:.4g} intervals, one for each value, {self.estimand}."
         if not self.usable:
             note = "Figures would be noise; to_pandas() has them."
         raked = [row for row in self._last["figures"] if row["kind"] == "raked"]
-        rows = [_html_row(row) for row in [*plot.shown(self._last), *raked] if self.usable]
+        rows = [_shown_row(row) for row in [*plot.shown(self._last), *raked] if self.usable]
         notes = (self.weighting or {}).get("notes", ())
         head = ("figure", "estimate", "interval")
-        return html.paragraphs([self.adequacy, *notes]) + html.table(f"{about}. {note}", head, rows)
+        return ResultTable((self.adequacy, *notes), f"{about}. {note}", head, rows)
 
     @property
     def n(self) -> int:
@@ -185,7 +203,7 @@ class Estimate(TableAnswer):
         return np.array([row[name] for row in plot.shown(self._last)], np.float64)
 
 
-def _html_row(row: Mapping[str, Any]) -> tuple[str, str, str]:
+def _shown_row(row: Mapping[str, Any]) -> tuple[str, str, str]:
     of_shares, name = row["kind"] in {"share", "raked"}, plot.label(row)
     if row["kind"] == "raked":
         name = f"{name}, reweighted"
@@ -214,8 +232,8 @@ def _by_share(time_range: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return sorted(time_range["figures"], key=order)
 
 
-@dataclass(frozen=True)
-class CentralRelease(Answer):
+@dataclass(frozen=True, repr=False)
+class CentralRelease(_Shown, Answer):
     """A central release: what was asked, its figures with their intervals, and what it cost."""
 
     def to_pandas(self) -> pd.DataFrame:
@@ -227,7 +245,8 @@ class CentralRelease(Answer):
         }
         return frames.to_pandas(columns, {"figure": float, "low": float, "high": float})
 
-    def _repr_html_(self) -> str:
+    def shown(self) -> ResultTable:
+        """Return its figures, under what they cost."""
         about = f"{json.dumps(self['query'])}, {self['from']} to {self['to']}"
         rows = [
             (
@@ -240,10 +259,10 @@ class CentralRelease(Answer):
         unit = "rho" if self["epsilon"] is None else "epsilon"
         cost = f"{unit} {self[unit]} of one unit"
         caption = f"{about}. {self['level']:.4g} intervals; {cost}."
-        return html.table(caption, ("value", "figure", "interval"), rows)
+        return ResultTable((), caption, ("value", "figure", "interval"), rows)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ReleaseList(Answer):
     """All releases of a central collection, and what is left of its budget."""
 
@@ -261,15 +280,22 @@ class ReleaseList(Answer):
         columns = {name: [period[name] for period in periods] for name in names}
         return frames.to_pandas(columns, {})
 
+    def __repr__(self) -> str:
+        """Return a line a release: what was asked, of which time, and what it cost."""
+        captions = [one_release.shown().caption for one_release in self]
+        hidden = len(captions) - MOST_ROWS
+        more = [f"and {hidden:,} more"] if hidden > 0 else []
+        return "\n".join([f"{len(captions)} releases", *captions[:MOST_ROWS], *more])
+
     def _repr_html_(self) -> str:
         return "".join(one_series._repr_html_() for one_series in self)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ComparisonResult(TableAnswer):
     """A comparison: first less second, value by value."""
 
-    def _repr_html_(self) -> str:
+    def shown(self) -> ResultTable:
         """Return the differences as a table, under the sentence that states them."""
         rows = [
             (
@@ -280,10 +306,9 @@ class ComparisonResult(TableAnswer):
             for row in self.document["rows"]
             if row["difference"] is not None
         ]
-        sentences = [self.sentence, *filter(None, [self.overall])]
-        return html.paragraphs(sentences) + html.table(
-            self.collection, ("value", "difference", "interval"), rows
-        )
+        sentences = (self.sentence, *filter(None, [self.overall]))
+        head = ("value", "difference", "interval")
+        return ResultTable(sentences, self.collection, head, rows)
 
     @property
     def overall(self) -> str:

@@ -301,7 +301,7 @@ def _without_rows(
         b=_side(b, counts[1]),
         overall=None,
         rows=[],
-        sentence=f"Nothing to compare: {counts[0]:,} answers of {a.side.label}, {counts[1]:,} of"
+        sentence=f"Nothing to compare: {counts[0]:,} reports of {a.side.label}, {counts[1]:,} of"
         f" {b.side.label}.",
         note="",
     )

@@ -93,7 +93,7 @@ def _series(snapshot: Snapshot, series: Series, query: ContrastQuery) -> SeriesC
 def _where(query: ContrastQuery, seen: ObservedPeriod | None) -> str:
     if query.n is not None:
         return "as requested"
-    return "answers of the fullest period" if seen else "assumed: there are no answers to count"
+    return "reports of the fullest period" if seen else "assumed: no report is counted yet"
 
 
 @dataclass(frozen=True, slots=True)

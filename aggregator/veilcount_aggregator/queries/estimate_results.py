@@ -22,7 +22,7 @@ from ..store import VERDICT, ServiceCounter
 from .estimate_schema import LossRow, RangeResult, SeriesResult
 
 #: what n counts, by whether presence is hidden: absence is then one of the answers
-COUNTS = {False: "answers", True: "reports: answers, and those of devices that had none"}
+COUNTS = {False: "reports", True: "reports, those of devices without an answer among them"}
 
 
 def series_result(
@@ -35,6 +35,7 @@ def series_result(
         question=collection.question,
         kind=kind.name,
         unit=collection.unit,
+        measured_in=collection.measured_in,
         epsilon=epsilons(collection),
         promise=promise(collection),
         counts=kind.counted or COUNTS[collection.has_absent],

@@ -96,6 +96,7 @@ class SeriesResult(Struct):
         str, Meta(description="kind of question", extra_json_schema={"enum": [*KINDS_BY_NAME]})
     ]
     unit: Unit
+    measured_in: Annotated[str | None, Meta(description="unit of a number; null: not stated")]
     epsilon: PrivacyFigures
     promise: list[str]
     counts: Annotated[str, Meta(description="what n counts")]

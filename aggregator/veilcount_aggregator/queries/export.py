@@ -11,6 +11,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import date
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,8 @@ from veilcount_analysis.text.result_columns import (
     estimate_parts,
     kind_of,
     named,
+    segment_cells,
+    typed_cells,
     with_parts,
 )
 from veilcount_shared.installing import install
@@ -66,7 +69,8 @@ def column_names(answer: Answer) -> tuple[str, ...]:
     ranges = (time_range for series in answer.series for time_range in series.ranges)
     figures = (figure for time_range in ranges for figure in time_range.figures)
     crossed = (named("of", figure.of) for figure in figures if isinstance(figure.of, dict))
-    return with_parts(ESTIMATE, "of", crossed)
+    names = with_parts(ESTIMATE, "segments", [segment_cells(answer.segments)])
+    return with_parts(names, "of", crossed)
 
 
 def promises_of(answer: Answer) -> dict[str, list[str]]:
@@ -141,7 +145,9 @@ def _stream(open_writer: Callable[[io.BytesIO, pa.Schema], Any], answer: Answer)
     with open_writer(sink, schema) as writer:
         for shared, rows in _parts(answer):
             columns = [
-                [shared[name]] * len(rows) if name in shared else [row.get(name) for row in rows]
+                typed_cells(name, [shared]) * len(rows)
+                if name in shared
+                else typed_cells(name, rows)
                 for name in names
             ]
             writer.write_table(_arrow().table(columns, schema=schema))
@@ -154,7 +160,13 @@ def _stream(open_writer: Callable[[io.BytesIO, pa.Schema], Any], answer: Answer)
 def _schema(answer: Answer) -> pa.Schema:
     """Return the types of an answer's columns; the promises go into its metadata."""
     pa = _arrow()
-    types = {str: pa.string(), int: pa.int64(), bool: pa.bool_(), float: pa.float64()}
+    types = {
+        str: pa.string(),
+        int: pa.int64(),
+        bool: pa.bool_(),
+        float: pa.float64(),
+        date: pa.date32(),
+    }
     fields = [pa.field(name, types[kind_of(name)]) for name in column_names(answer)]
     promises = json.dumps(promises_of(answer))
     return pa.schema(fields, metadata={"veilcount.promises": promises})

@@ -134,7 +134,8 @@ class CommonQuery:
         if comparison is None:
             return None
         row = min(comparison.rows, key=lambda row: (row.holm, -abs(row.difference)))
-        text = _changed(row, in_days(last.first, last.last), in_days(first.first, first.last))
+        days = in_days(last.first, last.last), in_days(first.first, first.last)
+        text = _changed(row, *days, self.series.collection.measured_in)
         return Headline(text, f"The surest change, {AT_ONCE}." if comparison.family > 1 else "")
 
     def _finished(self) -> list[TimeRange]:
@@ -190,12 +191,13 @@ def _side_of(days: TimeRange) -> Side:
     return Side.parse("days", [f"{days.first}..{days.last}"])
 
 
-def _changed(row: ComparisonRow, now: str, before: str) -> str:
+def _changed(row: ComparisonRow, now: str, before: str, unit: str | None) -> str:
     """Return a change as a sentence about the later side, which is the first of the two."""
     later, earlier = (_figure(row, side) for side in (row.a, row.b))
     way = "up" if row.difference > 0 else "down"
     if row.value is None:
-        return f"{mean_text(later)}, {now}, {way} from {mean_ends(earlier)}, {before}"
+        past = mean_ends(earlier, unit)
+        return f"{mean_text(later, unit)}, {now}, {way} from {past}, {before}"
     return f"{share_range(later)} {now}, {way} from {share_ends(earlier)} {before}"
 
 

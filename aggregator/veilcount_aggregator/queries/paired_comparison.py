@@ -27,7 +27,7 @@ from .snapshot import Snapshot
 
 UNRELEASED = "Nothing comparable was released yet: a release must be requested, and costs budget."
 SHARES = "Both as shares."
-COUNTS = "The curator's are counts: the number of answers is secret."
+COUNTS = "The curator's are counts: the number of reports is secret."
 MEANS = "Both as means."
 
 
@@ -55,7 +55,7 @@ class PairedComparison(Struct, rename={"first": "from", "last": "to"}):
     adjacency: Adjacency | None
     first: date
     last: date
-    n: Annotated[int, Meta(ge=0, description="answers on the local side")]
+    n: Annotated[int, Meta(ge=0, description="reports on the local side")]
     estimand: str
     central_n: int | None
     level: float

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
+from operator import and_
 
 import numpy as np
 
@@ -93,29 +94,34 @@ def _count_all(state: SeriesState, reports: SeriesReports, rows: Sequence[Row]) 
     if masks is None or (reports.default_verdicts != COUNTED).any():
         return False
     had = {row: state.spent[row] for row in masks}
+    has = {row: had[row] | mask for row, mask in masks.items()}
     periods = reports.periods.tolist()
     begun = dict(zip(reversed(rows), reversed(periods), strict=True))  # each row's first period
-    new = Counter(begun[row] for row, spent in had.items() if not spent)
-    if not (_are_free(state, had, masks) and _are_within(state, reports, new)):
+    new = Counter([begun[row] for row, spent in had.items() if not spent])
+    if not (_are_free(state, had, masks, has) and _are_within(state, reports, new)):
         return False
-    places: dict[Cell, list[int]] = {}
-    for place, cell in enumerate(zip(periods, reports.segments.tolist(), strict=True)):
-        places.setdefault(Cell._make(cell), []).append(place)
-    for row, mask in masks.items():
-        _advance(state, row, had[row], had[row] | mask)
+    _advance(state, had, has)
     for period, number in new.items():
         _grow(state, reports.quota, period, number)
+    cells = list(zip(periods, reports.segments.tolist(), strict=True))
+    if len(set(cells)) == 1:
+        state.counted.setdefault(Cell(*cells[0]), []).append(reports.messages)
+        return True
+    places: dict[Cell, list[int]] = {}
+    for place, cell in enumerate(cells):
+        places.setdefault(Cell._make(cell), []).append(place)
     _count(state, reports, places)
     return True
 
 
-def _are_free(state: SeriesState, had: Mapping[Row, int], masks: Mapping[Row, int]) -> bool:
+def _are_free(
+    state: SeriesState, had: Mapping[Row, int], masks: Mapping[Row, int], has: Mapping[Row, int]
+) -> bool:
     """Whether all rows may spend these slots."""
-    return all(
-        row[0] >= state.dropped
-        and not had[row] & mask
-        and (had[row] | mask).bit_count() <= state.most
-        for row, mask in masks.items()
+    return not masks or (
+        min(epoch for epoch, _ in masks) >= state.dropped
+        and not any(map(and_, had.values(), masks.values()))
+        and max(map(int.bit_count, has.values())) <= state.most
     )
 
 
@@ -190,15 +196,17 @@ def _limited(state: SeriesState, reports: SeriesReports, period: int) -> int:
 def _spend(state: SeriesState, quota: Quota | None, report: _Report) -> None:
     row, period, _, slot, _ = report
     had = state.spent[row]
-    _advance(state, row, had, had | 1 << slot)
+    _advance(state, {row: had}, {row: had | 1 << slot})
     if not had:
         _grow(state, quota, period, 1)
 
 
-def _advance(state: SeriesState, row: Row, had: int, has: int) -> None:
-    state.spent[row] = has
-    state.changed.add(row)
-    state.steps[row[0], had.bit_count(), has.bit_count()] += 1
+def _advance(state: SeriesState, had: Mapping[Row, int], has: Mapping[Row, int]) -> None:
+    """Have rows spend more than they had: the same rows, in the same order."""
+    state.spent.update(has)
+    state.changed.update(has)
+    before, after = (map(int.bit_count, spent.values()) for spent in (had, has))
+    state.steps.update(zip((epoch for epoch, _ in had), before, after, strict=True))
 
 
 def _grow(state: SeriesState, quota: Quota | None, period: int, new: int) -> None:

@@ -8,10 +8,10 @@ Were a device's rows to wait together, a server could tell them by their silence
 from __future__ import annotations
 
 import math
+import threading
 from collections import defaultdict
 from collections.abc import Iterable
 from email.utils import parsedate_to_datetime
-from threading import Lock
 
 from veilcount_shared import RandomSource
 
@@ -76,7 +76,7 @@ class RowBackoff:
 
     def after_fork(self) -> None:
         """Begin anew in a child: what waits is the parent's."""
-        self._lock = Lock()
+        self._lock = threading.Lock()
         self._due: dict[Row, float] = {}
         self._unsent: dict[Row, int] = {}
 

@@ -8,9 +8,9 @@ tokens were issued when says nothing of which report is whose.
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from threading import Lock
 
 from veilcount_shared import Collection, RandomSource
 from veilcount_shared.collection import Linkage
@@ -41,7 +41,7 @@ class Issuance:
     now: Callable[[], float]
     complain: Callable[[str, str], None]
     _retry_at: dict[tuple[bytes, str], float] = field(default_factory=dict)
-    _lock: Lock = field(default_factory=Lock)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def due(self) -> Iterator[Callable[[], None]]:
         """Yield a task for each person and collection whose tokens are due."""
@@ -60,7 +60,7 @@ class Issuance:
 
     def after_fork(self) -> None:
         """In a forked child: what is under way is the parent's."""
-        self._retry_at, self._lock = {}, Lock()
+        self._retry_at, self._lock = {}, threading.Lock()
 
     def _open(self) -> Iterator[tuple[PersonState, Collection, float]]:
         """Yield who still lacks tokens of which collection, and when they are to be requested."""

@@ -38,8 +38,8 @@ class LossReports:
     later: Callable[..., float]
     in_memory: Callable[[str], int]  # how many true values of a collection are on their way
     persons: bool
-    _looked: float = -math.inf  # when it was looked for losses
-    _next: float = -math.inf  # when it is to be again
+    _looked: float = -math.inf  # last scan
+    _next: float = -math.inf  # next scan
 
     def next_due(self) -> float | None:
         """Return when the next report leaves, or when to look again whether there is any."""

@@ -8,10 +8,10 @@ restart nor a server's reply to one pseudonym makes two of them leave together.
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from threading import Lock
 
 from veilcount_shared import Collection, RandomSource
 from veilcount_shared.collection import Linkage
@@ -62,7 +62,7 @@ class Uploader:
     grace: float = OVERDUE
     issuance: Issuance | None = None
     shuffler: Shuffler | None = None  # of collections that have batches
-    _lock: Lock = field(default_factory=Lock)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
     _expired: float = -math.inf
 
     def __post_init__(self) -> None:
@@ -324,7 +324,7 @@ class Uploader:
         """In a forked child: what is under way, or in memory, is the parent's."""
         self.outboxes.memory.after_fork()
         self.in_flight.after_fork()
-        self._lock = Lock()
+        self._lock = threading.Lock()
         self._backoff.after_fork()
         if self.issuance:
             self.issuance.after_fork()

@@ -9,13 +9,13 @@ first record.
 from __future__ import annotations
 
 import os
+import queue
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Container
 from contextlib import suppress
 from dataclasses import dataclass, field
-from queue import Empty, SimpleQueue
 
 from ..clock import Clock
 from ..recording.answer_times import full_minute
@@ -61,6 +61,7 @@ class ClientWorker:
     @property
     def storing(self) -> threading.RLock:
         """The lock under which records are stored."""
+        self._notice_fork()
         return self._process.storing
 
     # -- called by the app's threads -----------------------------------------------------------
@@ -77,6 +78,7 @@ class ClientWorker:
 
     def wake(self) -> None:
         """Start the thread if it does not run, and wake it."""
+        self._notice_fork()
         if not self.threaded or self._closing:
             return
         if self._process.thread is None or not self._process.thread.is_alive():
@@ -216,7 +218,7 @@ class ClientWorker:
 
     def _run(self) -> None:
         while not self._closing:
-            with suppress(Empty):
+            with suppress(queue.Empty):
                 self._process.bell.get(timeout=self._pause())
             self._process.gather.wait(GATHER)
             self._process.woken = False  # before the round: what comes now wakes the next one
@@ -282,12 +284,18 @@ class ClientWorker:
     def _notice_fork(self) -> None:
         if self._process.pid != os.getpid():  # forked without Python's hooks
             self.after_fork()
+        elif self._process.lock is not threading.Lock:  # patched since, as gevent's workers do
+            self._renew()
 
     def after_fork(self) -> None:
         """Begin anew in a child: nothing of the parent's is stored twice, no lock is inherited."""
         self._queue = deque()
-        self._process = _ProcessLocals()
         self.recorder.after_fork()
+        self._renew()
+
+    def _renew(self) -> None:
+        """Take other locks and no thread: those of before would stop greenlets, or are held."""
+        self._process = _ProcessLocals()
         self.uploader.after_fork()
         self.state.after_fork()
 
@@ -297,9 +305,10 @@ class _ProcessLocals:
 
     def __init__(self) -> None:
         self.pid = os.getpid()
+        self.lock = threading.Lock  # the system's, or what replaced it
         self.thread: threading.Thread | None = None
         self.woken = False
-        self.bell: SimpleQueue[None] = SimpleQueue()
+        self.bell: queue.SimpleQueue[None] = queue.SimpleQueue()
         self.gather = threading.Event()  # never set: a sleep that a daemon thread may die in
         self.storing = threading.RLock()
         self.starting = threading.Lock()

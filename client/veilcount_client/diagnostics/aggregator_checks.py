@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from veilcount_shared.diagnostic_result import DiagnosticResult
 from veilcount_shared.errors import VeilcountError
 from veilcount_shared.installing import install
 from veilcount_shared.oblivious_http.key_config import AES_128_GCM, KeyConfig
@@ -24,7 +25,6 @@ from ..delivery.transport import (
     read_relay_keys,
 )
 from ..settings import ClientSettings
-from .problems import DiagnosticResult
 
 if TYPE_CHECKING:
     from ..delivery.relay import RelayTransport

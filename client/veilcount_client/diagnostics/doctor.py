@@ -13,6 +13,7 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 from veilcount_shared import load_collections
+from veilcount_shared.diagnostic_result import DiagnosticResult
 from veilcount_shared.errors import VeilcountError
 
 from ..clock import SystemClock, instant
@@ -21,7 +22,7 @@ from ..settings import JITTER, ClientSettings
 from ..state.factory import state_location
 from . import problems
 from .aggregator_checks import check_relay, empty_batch, judge_reply
-from .problems import Collections, DiagnosticResult
+from .problems import Collections
 from .shuffler_checks import check_shuffler
 from .state_checks import check_state
 from .token_checks import check_tokens

@@ -2,52 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
 from datetime import date
 
 from veilcount_shared import Collection, periods, schedule
+from veilcount_shared.budget_claims import Claim, micro
 from veilcount_shared.epsilon import EPSILON_GRAIN
 from veilcount_shared.periods import Unit
 
 from ..clock import instant
-from ..recording import budget_reservation
 from ..recording.answer_times import first_period, is_answering, next_answer
-from ..recording.budget_reservation import Claim
 from ..recording.known_definitions import known_definitions, lineage_of, period_label
 from ..settings import ClientSettings
 from ..state import ClientState, Notes, PersonState
 from ..state.losses import Loss
 
 Collections = Mapping[str, Collection]  # by name
-
-
-@dataclass(frozen=True, slots=True)
-class DiagnosticResult:
-    """One thing that was checked. If it is not ok, the message says what to do."""
-
-    subject: str
-    ok: bool
-    message: str
-
-    def __str__(self) -> str:
-        return f"{'ok  ' if self.ok else 'fix '}  {self.subject}: {self.message}"
-
-    @classmethod
-    def from_problem(cls, subject: str, problem: str | None, otherwise: str) -> DiagnosticResult:
-        """Return the problem of a subject, or what holds without one."""
-        return cls(subject, problem is None, problem or otherwise)
-
-
-def render(results: Iterable[DiagnosticResult], *, as_json: bool) -> str:
-    """Return results for a terminal, or for a program."""
-    findings = list(results)
-    if not as_json:
-        return "\n".join(map(str, findings))
-    ok = all(finding.ok for finding in findings)
-    return json.dumps({"ok": ok, "results": [asdict(finding) for finding in findings]}, indent=2)
 
 
 MONTHS = (  # whatever the app's locale
@@ -152,7 +123,7 @@ def cap(
         return None
     if collection.is_trend and state.used(person.key, collection.fingerprint)[0] >= 0:
         return None  # it was paid for with the first report
-    cost = budget_reservation.micro(collection.unit_epsilon)
+    cost = micro(collection.unit_epsilon)
     if spent.life + cost > claim.life:
         return "everything this collection may spend is spent"
     unit, start, until = collection.unit, collection.start, collection.until

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from veilcount_shared import Collection, schedule
+from veilcount_shared.diagnostic_result import DiagnosticResult
 from veilcount_shared.oblivious_http.key_file import key_for
 from veilcount_shared.shuffling.crowd import CROWD_BYTES
 from veilcount_shared.shuffling.envelope import ENVELOPE_TYPE, Envelope
@@ -15,7 +16,7 @@ from ..delivery.shuffler import PATH, ShufflerTransport
 from ..delivery.shuffler_route import ShufflerRoute
 from ..delivery.transport import problem_document
 from ..settings import ClientSettings
-from .problems import Collections, DiagnosticResult
+from .problems import Collections
 
 NO_CROWD = Envelope(bytes(CROWD_BYTES), 0, b"").encode()  # that no shuffler serves
 NOT_SERVED = 404

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from veilcount_shared import Collection
 from veilcount_shared.collection import Takes
+from veilcount_shared.diagnostic_result import DiagnosticResult
 from veilcount_shared.epsilon import EPSILON_GRAIN
 from veilcount_shared.verdict import Verdict
 
@@ -30,7 +31,7 @@ from ..state.redis_scripts import load_scripts
 from ..state.sqlite_database import FILE, load_schema
 from . import problems
 from .moved_state import moved_state
-from .problems import Collections, DiagnosticResult
+from .problems import Collections
 
 IN_MEMORY = frozenset({"tmpfs", "ramfs"})
 MOST_KEPT = 1_000_000  # values that are counted

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from veilcount_shared import Collection
 from veilcount_shared.collection import Linkage
+from veilcount_shared.diagnostic_result import DiagnosticResult
 from veilcount_shared.errors import TokenError
 from veilcount_shared.tokens import check_key_list
 from veilcount_shared.wire import JSON_TYPE
@@ -14,7 +15,7 @@ from veilcount_shared.wire import JSON_TYPE
 from ..delivery.issuer import HttpIssuer, IssuerUnavailable
 from ..delivery.transport import HttpTransport, in_clear, malformed
 from ..settings import ClientSettings
-from .problems import Collections, DiagnosticResult
+from .problems import Collections
 
 REFUSED = frozenset({401, 403})
 READ = frozenset({400, 422})  # of a request without a message: the account was looked at first

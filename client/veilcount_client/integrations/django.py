@@ -11,11 +11,12 @@ nothing of a visitor who is not logged in: whoever comes back unknown would have
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from ..client import Client, Person
-from . import pages
+from ..client import Client, Respondent
+from . import pages, signals
 from .app_client import client_for
 
 
@@ -27,10 +28,13 @@ def client() -> Client:
     return client_for(apps, lambda: Client(**{"persons": True, **settings.VEILCOUNT}))
 
 
-def person(request: Any) -> Person | None:
-    """Return the person who is logged in, if one is."""
+def person(request: Any) -> Respondent | None:
+    """Return the person who is logged in, if one is; an objection of the browser counts as a no."""
     user = getattr(request, "user", None)
-    return client().person(user.pk) if user is not None and user.is_authenticated else None
+    if user is None or not user.is_authenticated:
+        return None
+    current_person = client().person(user.pk)
+    return current_person.objecting() if signals.objects(request.headers.get) else current_person
 
 
 def record(request: Any, name: str, value: object, /, **segments: object) -> None:
@@ -81,34 +85,14 @@ def urls(messages: Mapping[str, object] | None = None, language: object = None) 
     current = lazy(lambda: get_language() or "en", str)()
     own = pages.PrivacyPages(client, messages, current if language is None else language)
 
-    def respond(page: pages.RenderedPage) -> Any:
-        return HttpResponse(page.html, status=page.status, headers=pages.HEADERS)
+    def respond(request: Any, page: str) -> Any:
+        form = request.POST if request.method == "POST" else None
+        fields, sent = partial(_form_fields, request), signals.objects(request.headers.get)
+        shown = own.respond(page, person(request), fields, form, objects=sent)
+        return HttpResponse(shown.html, status=shown.status, headers=shown.headers)
 
-    def consent_page(request: Any) -> Any:
-        current_person, failed = person(request), 0
-        if request.method == "POST":
-            failed = own.decide(current_person, request.POST.get(pages.CONSENT))
-            if not failed:
-                return HttpResponse(status=303, headers={"Location": pages.CONSENT})
-        return respond(own.consent(current_person, _form_fields(request), failed=failed))
+    def view(page: str, methods: Sequence[str]) -> Any:
+        protected = csrf_protect(partial(respond, page=page))  # also without the middleware
+        return require_http_methods(methods)(protected)
 
-    def receipt_page(request: Any) -> Any:
-        return respond(own.receipt(person(request)))
-
-    def forget_page(request: Any) -> Any:
-        current_person, failed = person(request), 0
-        if request.method == "POST":
-            failed = own.erase(current_person, request.POST.get(pages.FORGET))
-            if not failed:
-                return respond(own.erased())
-        return respond(own.forget(current_person, _form_fields(request), failed=failed))
-
-    def form(view: Any) -> Any:
-        protected = csrf_protect(view)  # also where the middleware is not installed
-        return require_http_methods(["GET", "HEAD", "POST"])(protected)
-
-    return [
-        path(pages.CONSENT, form(consent_page)),
-        path(pages.FORGET, form(forget_page)),
-        path(pages.RECEIPT, require_http_methods(["GET", "HEAD"])(receipt_page)),
-    ]
+    return [path(page, view(page, methods)) for page, methods in pages.METHODS.items()]

@@ -7,7 +7,7 @@ def create_app():
     app.config.from_mapping(VEILCOUNT_URL="...", VEILCOUNT_COLLECTIONS="collections.toml")
     veilcount.init_app(app)
 
-veilcount.client.record("theme", "dark")   # in a view
+veilcount.person(id).record("theme", "dark")   # in a view; person() of an app with one person
 
 `pages` makes a blueprint with pages for consent, receipt and deletion:
 
@@ -16,16 +16,15 @@ app.register_blueprint(veilcount.pages(person), url_prefix="/privacy")
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from ..client import Client, Respondent
-from . import pages
+from . import pages, signals
 from .app_client import client_for
 
 NAME = "veilcount"
-TOKEN = "veilcount_csrf"  # in the session, and in the form  # noqa: S105 - the name of one
 
 
 class Veilcount:
@@ -50,6 +49,16 @@ class Veilcount:
         options = self._options | app.config.get_namespace("VEILCOUNT_")
         return client_for(app, lambda: Client(**options))
 
+    def person(self, *id: object) -> Respondent:  # noqa: A002 - the app's own word
+        """Return who the current request is of: a person, or without an id the client's only one.
+
+        An objection that the browser sends counts as a no until the person agrees [signals].
+        """
+        from flask import request  # noqa: PLC0415 - optional dependency
+
+        person = self.client.person(*id) if id else self.client
+        return person.objecting() if signals.objects(request.headers.get) else person
+
     def pages(
         self,
         person: Callable[[], Respondent | None] | None = None,
@@ -63,45 +72,24 @@ class Veilcount:
         `person` returns whose pages the request may see, None before a login; by default it is the
         client's one person. `messages` replaces texts, by the keys of `receipt_messages.MESSAGES`.
         """
-        from flask import Blueprint, Response  # noqa: PLC0415 - optional dependency
+        from flask import Blueprint, Response, request, session  # noqa: PLC0415 - optional dependency
 
         own = pages.PrivacyPages(lambda: self.client, messages, language)
         find = person or (lambda: self.client)
         blueprint = Blueprint(name, __name__)
 
-        def respond(page: pages.RenderedPage) -> Response:
-            return Response(page.html, page.status, pages.HEADERS, mimetype="text/html")
+        def respond(page: str) -> Response:
+            form = pages.own_form(session, request.form) if request.method == "POST" else None
+            sent = signals.objects(request.headers.get)
+            shown = own.respond(page, find(), _form_fields, form, objects=sent)
+            return Response(shown.html, shown.status, shown.headers, mimetype="text/html")
 
-        @blueprint.get(f"/{pages.CONSENT}")
-        def consent() -> Response:
-            return respond(own.consent(find(), _form_fields()))
-
-        @blueprint.post(f"/{pages.CONSENT}")
-        def decide() -> Response:
-            current_person = find()
-            if failed := own.decide(current_person, _sent(pages.CONSENT)):
-                return respond(own.consent(current_person, _form_fields(), failed=failed))
-            return Response(status=303, headers={"Location": pages.CONSENT})
-
-        @blueprint.get(f"/{pages.RECEIPT}")
-        def receipt() -> Response:
-            return respond(own.receipt(find()))
-
-        @blueprint.get(f"/{pages.FORGET}")
-        def forget() -> Response:
-            return respond(own.forget(find(), _form_fields()))
-
-        @blueprint.post(f"/{pages.FORGET}")
-        def erase() -> Response:
-            current_person = find()
-            if failed := own.erase(current_person, _sent(pages.FORGET)):
-                return respond(own.forget(current_person, _form_fields(), failed=failed))
-            return respond(own.erased())
-
+        for page, methods in pages.METHODS.items():
+            blueprint.add_url_rule(f"/{page}", page, partial(respond, page), methods=methods)
         return blueprint
 
 
-def _form_fields() -> dict[str, str]:
+def _form_fields() -> Mapping[str, str]:
     """Return the hidden fields of the form: our token, and that of the app's own protection.
 
     Flask has no protection of forms. Where the app has one (Flask-WTF puts `csrf_token` among the
@@ -109,19 +97,8 @@ def _form_fields() -> dict[str, str]:
     """
     from flask import current_app, session  # noqa: PLC0415 - optional dependency
 
-    token = session.setdefault(TOKEN, secrets.token_urlsafe(32))
-    fields = {TOKEN: token}
+    fields = pages.session_fields(session)
     make: Any = current_app.jinja_env.globals.get("csrf_token")
     if make:
-        fields[current_app.config.get("WTF_CSRF_FIELD_NAME", "csrf_token")] = str(make())
+        fields |= {current_app.config.get("WTF_CSRF_FIELD_NAME", "csrf_token"): str(make())}
     return fields
-
-
-def _sent(field: str) -> str | None:
-    """Return a field of our own form; None if the form is another site's."""
-    from flask import request, session  # noqa: PLC0415 - optional dependency
-
-    token = session.get(TOKEN, "")
-    sent = request.form.get(TOKEN, "")
-    is_own = bool(token) and secrets.compare_digest(token.encode(), sent.encode())
-    return request.form.get(field) if is_own else None

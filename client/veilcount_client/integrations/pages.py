@@ -7,11 +7,13 @@ They link to each other by relative addresses, so they are served side by side, 
 
 from __future__ import annotations
 
+import secrets
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from dataclasses import dataclass, field
 from hashlib import sha256
 from html import escape
+from typing import Any
 
 from veilcount_shared import Collection
 from veilcount_shared.collection import Linkage
@@ -24,12 +26,18 @@ from ..state import StateError
 
 #: the last parts of the addresses, and the forms' fields
 CONSENT, RECEIPT, FORGET = "consent", "receipt", "forget"
+METHODS = {
+    CONSENT: ("GET", "HEAD", "POST"),
+    RECEIPT: ("GET", "HEAD"),
+    FORGET: ("GET", "HEAD", "POST"),
+}
+TOKEN = "veilcount_csrf"  # in the session, and in the form  # noqa: S105 - the name of one
 CONFIRMED = "yes"
 NO = "no"  # to everything
 PLAIN_ANSWERS = ("yes", NO)
 NEW_ANSWERS = ("yes_new", "no_new", NO)  # where some questions came after a yes
 ANSWERS = frozenset({*PLAIN_ANSWERS, *NEW_ANSWERS})
-OK, BAD_REQUEST, FORBIDDEN, CONFLICT, UNAVAILABLE = 200, 400, 403, 409, 503
+OK, SEE_OTHER, BAD_REQUEST, FORBIDDEN, CONFLICT, UNAVAILABLE = 200, 303, 400, 403, 409, 503
 _STYLE = b64encode(sha256(receipt_html.STYLE.encode()).digest()).decode()
 HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": f"default-src 'none'; style-src 'sha256-{_STYLE}';"
@@ -41,10 +49,27 @@ HEADERS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class RenderedPage:
-    """A page and its status."""
+    """A page, its status and its headers."""
 
     html: str
     status: int = OK
+    headers: Mapping[str, str] = field(default_factory=lambda: HEADERS)
+
+
+Fields = Callable[[], Mapping[str, str]]  # the hidden fields of a form, which protect it
+Form = Mapping[str, Any]  # what a form of ours sent
+
+
+def session_fields(session: MutableMapping[str, Any]) -> dict[str, str]:
+    """Return the hidden field of a form, for a framework without a protection of its own."""
+    return {TOKEN: session.setdefault(TOKEN, secrets.token_urlsafe(32))}
+
+
+def own_form(session: Mapping[str, Any], form: Form) -> Form:
+    """Return what a form of our own sent; nothing of another site's."""
+    token, sent = str(session.get(TOKEN, "")), str(form.get(TOKEN, ""))
+    is_own = bool(token) and secrets.compare_digest(token.encode(), sent.encode())
+    return form if is_own else {}
 
 
 class PrivacyPages:
@@ -60,15 +85,40 @@ class PrivacyPages:
         self._client, self._messages, self._language = client, messages, language
         self._texts = HtmlTexts(messages)
 
+    def respond(
+        self,
+        page: str,
+        person: Respondent | None,
+        fields: Fields,
+        form: Form | None = None,
+        *,
+        objects: bool = False,
+    ) -> RenderedPage:
+        """Show a page, or do what its form says; `objects` is what the browser sends [signals]."""
+        if person is not None and objects:
+            person = person.objecting()
+        if page == RECEIPT:
+            return self.receipt(person)
+        if page == CONSENT:
+            failed = self.decide(person, form.get(CONSENT)) if form is not None else 0
+            if form is None or failed:
+                return self.consent(person, fields, failed=failed, objects=objects)
+            return RenderedPage("", SEE_OTHER, {**HEADERS, "Location": CONSENT})
+        failed = self.erase(person, form.get(FORGET)) if form is not None else 0
+        if form is None or failed:
+            return self.forget(person, fields, failed=failed)
+        return self.erased()
+
     def consent(
-        self, person: Respondent | None, fields: Mapping[str, str], *, failed: int = 0
+        self, person: Respondent | None, fields: Fields, *, failed: int = 0, objects: bool = False
     ) -> RenderedPage:
         """Return the form, with the hidden fields that protect it; `failed` is a failed status."""
         if person is None:
             return self._page("consent_title", ["consent_login"], FORBIDDEN)
         if person.consented is None and person.receipt().problem:
             return self._page("consent_title", ["consent_unavailable"], UNAVAILABLE)
-        return self._document("consent_title", self._form(person, fields, failed), failed or OK)
+        form = self._form(person, fields, failed, objects=objects)
+        return self._document("consent_title", form, failed or OK)
 
     def receipt(self, person: Respondent | None) -> RenderedPage:
         """Return the person's receipt."""
@@ -112,9 +162,7 @@ class PrivacyPages:
             case _:
                 person.consent(answer == "yes_new", only="new")
 
-    def forget(
-        self, person: Respondent | None, fields: Mapping[str, str], *, failed: int = 0
-    ) -> RenderedPage:
+    def forget(self, person: Respondent | None, fields: Fields, *, failed: int = 0) -> RenderedPage:
         """Return what a deletion does, and the form for it; otherwise as `consent`."""
         if person is None:
             return self._page("forget_title", ["consent_login"], FORBIDDEN)
@@ -142,7 +190,9 @@ class PrivacyPages:
 
     # -- parts ---------------------------------------------------------------------------------
 
-    def _form(self, person: Respondent, fields: Mapping[str, str], failed: int) -> Iterator[str]:
+    def _form(
+        self, person: Respondent, fields: Fields, failed: int, *, objects: bool
+    ) -> Iterator[str]:
         texts = self._texts
         if failed:
             yield f'<p role="alert"><strong>{texts("consent_failed")}</strong></p>'
@@ -152,15 +202,15 @@ class PrivacyPages:
             yield f"<h2>{escape(notice.question)}</h2>"
             yield from receipt_html.notice_paragraphs(notice, texts)
         yield f"<p>{self._decision(person)}</p>"
+        if objects:
+            yield f"<p>{texts('consent_signal')}</p>"
         answers = NEW_ANSWERS if person.consented and person.must_ask else PLAIN_ANSWERS
         buttons = ((f"{answer} {self._digest()}", f"consent_{answer}") for answer in answers)
         yield from self._buttons(CONSENT, buttons, fields)
         yield self._link(RECEIPT, "consent_receipt")
         yield self._link(FORGET, "forget_title")
 
-    def _forget_form(
-        self, person: Respondent, fields: Mapping[str, str], failed: int
-    ) -> Iterator[str]:
+    def _forget_form(self, person: Respondent, fields: Fields, failed: int) -> Iterator[str]:
         if failed:
             yield f'<p role="alert"><strong>{self._texts("forget_failed")}</strong></p>'
         if rows := person.rows():
@@ -175,14 +225,14 @@ class PrivacyPages:
         yield self._link(RECEIPT, "consent_receipt")
 
     def _buttons(
-        self, field: str, buttons: Iterable[tuple[str, str]], fields: Mapping[str, str]
+        self, name: str, buttons: Iterable[tuple[str, str]], fields: Fields
     ) -> Iterator[str]:
         """Return a form of hidden fields and of buttons, each a value and the key of its text."""
         yield '<form method="post">'
-        for name, value in fields.items():
-            yield f'<input type="hidden" name="{escape(name)}" value="{escape(value)}">'
+        for hidden, value in fields().items():
+            yield f'<input type="hidden" name="{escape(hidden)}" value="{escape(value)}">'
         for value, key in buttons:
-            yield f'<button name="{field}" value="{value}">{self._texts(key)}</button>'
+            yield f'<button name="{name}" value="{value}">{self._texts(key)}</button>'
         yield "</form>"
 
     def _decision(self, person: Respondent) -> str:

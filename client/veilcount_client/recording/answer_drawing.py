@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from veilcount_shared import Collection, RandomSource, periods, schedule
+from veilcount_shared.budget_claims import Claim, micro
 from veilcount_shared.collection import Presence
 from veilcount_shared.report import Report
 
@@ -27,7 +28,6 @@ from ..state.losses import Loss, LossCounter
 from ..state.memory_outbox import MemoryOutbox
 from . import answer_times
 from .answer_times import expiry, instants, sent_to_shuffler_at
-from .budget_reservation import Claim, micro
 
 if TYPE_CHECKING:
     from .shuffler_sealing import Sealing

@@ -14,12 +14,12 @@ from datetime import date
 from typing import NamedTuple
 
 from veilcount_shared import Collection, schedule
+from veilcount_shared.budget_claims import Claim
 from veilcount_shared.collection import Linkage
 from veilcount_shared.periods import Unit, calendar_range
 from veilcount_shared.wire import encode_base64
 
 from ..state import ClientState, Notes
-from .budget_reservation import Claim
 
 NOTE = "definitions"
 MOST = 200  # the newest: an app that changes one a month needs them in 16 years

@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from veilcount_shared import Collection
+from veilcount_shared.budget_claims import micro
 from veilcount_shared.composition import guessing_probability
 from veilcount_shared.epsilon import EPSILON_GRAIN
 from veilcount_shared.errors import format_value
@@ -18,7 +19,7 @@ from veilcount_shared.guessing import distinguishing_probability
 from ..settings import ClientSettings
 from ..state import SentReport, SpentBudget, StateError, closed_series
 from ..state.losses import Loss
-from .budget_reservation import Reservation, micro
+from .budget_reservation import Reservation
 from .kept_values import KeptValue, kept_values, unsent_values
 from .known_definitions import KnownDefinition, known_definitions
 from .receipt_contents import EarlierEntry, ReceiptContents, ReceiptEntry, SpentTotal
@@ -273,7 +274,7 @@ def _entry_report(
     collection: Collection, definition: KnownDefinition, sent: SentReport, language: str
 ) -> dict[str, Any]:
     is_true = collection.trust.reveals
-    is_wiped = is_true and sent.status != WAITING  # what the state has in its place is no message
+    is_wiped = is_true and sent.status != WAITING  # the state stores a placeholder for the message
     answer = "" if is_true else collection.describe_message(sent.report.message, language)
     is_sent = collection.batch is not None and sent.status == DELIVERED
     return {

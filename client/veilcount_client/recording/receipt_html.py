@@ -30,6 +30,8 @@ h1 { font-size: 1.6rem } h2 { font-size: 1.2rem; margin-top: 2rem } h3 { font-si
 table { border-collapse: collapse; width: 100% } caption { text-align: start; font-weight: 600 }
 th, td { text-align: start; vertical-align: top; padding: .25rem .75rem .25rem 0;
   border-bottom: 1px solid var(--line); overflow-wrap: anywhere }
+td:nth-child(2):nth-last-child(2) { overflow-wrap: normal }
+pre { white-space: pre-wrap; overflow-wrap: anywhere }
 a { color: inherit } button { font: inherit; color: inherit; background: none; cursor: pointer;
   padding: .5rem 1.25rem; margin: .5rem .75rem .5rem 0; border: 2px solid var(--bar);
   border-radius: .375rem }

@@ -13,12 +13,12 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 
 from veilcount_shared import Collection, schedule
+from veilcount_shared.budget_claims import micro
 
 from ..state import DrawOutcome, HeldChange, HeldValue, PersonState, ReportDraw
 from ..state.losses import Loss
 from .answer_drawing import AnswerDrawer, PersonAnswer
 from .answer_times import expiry, instants, is_answering, period_of
-from .budget_reservation import micro
 
 
 @dataclass(frozen=True, slots=True)

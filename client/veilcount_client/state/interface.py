@@ -41,7 +41,7 @@ class PersonState:
 
     key: bytes
     secret: bytes  # of answers, pseudonyms and slots: another one after `forget`
-    root: bytes = b""  # of cohort, paired collection and answering periods: never another one
+    root: bytes = b""  # seeds cohort, pairing and periods; never rotated
     consented: bool | None = None
     coverage: Mapping[str, Coverage] = field(default_factory=dict)  # by fingerprint
     declined: frozenset[str] = frozenset()  # lineages that the person said no to by name

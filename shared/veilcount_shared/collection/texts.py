@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..definition_record import Definition
-from ..domain import check_labels, is_normalized
+from ..domain import Number, check_labels, is_normalized
 from ..errors import DefinitionError
 from ..kinds import kind_of
 from ..kinds.toml_values import Table, read_labels, read_text
@@ -49,8 +49,11 @@ def _read_languages(key: str, value: object) -> dict[str, Any]:
 
 def check_texts(definition: Definition) -> None:
     """Texts are one line each, and labels as many as there are answers."""
-    for key in ("question", "owner", "purpose"):
+    for key in ("question", "owner", "purpose", "measured_in"):
         _check_line(key, getattr(definition, key))
+    if definition.measured_in is not None and not isinstance(definition.domain, Number):
+        fix = "only a number, with range, is measured in something: remove it"
+        raise DefinitionError("measured_in", definition.measured_in, fix)
     if len(definition.translations) > MOST_LANGUAGES:
         languages = [entry.language for entry in definition.translations]
         raise DefinitionError("question", languages, f"at most {MOST_LANGUAGES} languages")

@@ -202,6 +202,7 @@ _READERS: dict[str, Callable[[str, object], Any]] = {
     "delta": read_number,
     "owner": read_text,
     "replaces": read_text,
+    "measured_in": read_text,
     "margins": read_margins,
 }
 _KEYS = (*TEXT_KEYS, *_READERS, "batch", *DOMAIN_KEYS)

@@ -43,8 +43,10 @@ def encoded(batch: Batch, kind: str = BINARY_TYPE) -> RequestBody:
 
 
 def of_device(number: int) -> Batch:
-    """Return what one of many alike devices sends."""
-    report = replace(DEVICE, pseudonym=number.to_bytes(16, "big"), message=bytes([number, 1]))
+    """Return what one of many alike devices sends, of one of three series."""
+    series, message = f"{number % 3:064x}", bytes([number, 1])
+    pseudonym = number.to_bytes(16, "big")
+    report = replace(DEVICE, fingerprint=series, pseudonym=pseudonym, message=message)
     return Batch((report, replace(report, slot=3)))
 
 

@@ -134,7 +134,7 @@ def test_a_contrast_is_observed_where_there_are_answers(stocked: Deployment) -> 
 
     assert (series.first, series.last) == (date(2026, 11, 1), date(2026, 11, 30))
     assert (series.contrast.n, series.contrast.basis) == (8000, "observed")
-    assert series.n_source == "answers of the fullest period"
+    assert series.n_source == "reports of the fullest period"
     assert [(line.row, line.cohort) for line in series.contrast.lines] == [
         (line.row, line.cohort) for line in expected.lines
     ]
@@ -162,7 +162,7 @@ def test_with_n_it_is_predicted_and_without_answers_assumed(stocked: Deployment)
 
     assert (predicted.contrast.basis, predicted.contrast.n) == ("predicted", 1000)
     assert (assumed.contrast.n, assumed.first) == (10_000, None)
-    assert assumed.n_source == "assumed: there are no answers to count"
+    assert assumed.n_source == "assumed: no report is counted yet"
 
 
 def test_paired_collections_are_compared_over_the_released_periods(tmp_path: Path) -> None:

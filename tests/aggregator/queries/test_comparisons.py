@@ -53,7 +53,7 @@ def test_two_ranges_of_days_are_compared(stocked: Deployment) -> None:
     nobody = compare(stocked, "minutes", a="..2026-11-08", b="2026-11-09..")
 
     assert (answer.a.n, answer.b.n) == (4000, 8000)
-    assert answer.estimand == "of the population that could have been asked"
+    assert answer.estimand == "of everybody who could have been asked"
     assert "worst correlation" in answer.note
     assert answer.overall is None  # of independent sides only
     assert "No person is on both sides" in arms.note
@@ -62,7 +62,7 @@ def test_two_ranges_of_days_are_compared(stocked: Deployment) -> None:
     assert "of 100 would have been seen 4 times in 5" in days.sentence
     assert not nobody.rows
     assert nobody.sentence == (
-        "Nothing to compare: 8,000 answers of ..2026-11-08, 0 of 2026-11-09..."
+        "Nothing to compare: 8,000 reports of ..2026-11-08, 0 of 2026-11-09..."
     )
 
 

@@ -13,8 +13,8 @@ from veilcount_analysis.kinds.results import Figure
 from ..web.api.deployment_fixtures import Deployment, deployment
 from .simulated_reports import FILE, LISTS, estimate, figures_of, only
 
-COHORT = "of these n answers"
-POPULATION = "of the population that could have been asked"
+COHORT = "of the answers in these n reports"
+POPULATION = "of everybody who could have been asked"
 
 
 def test_a_range_is_widened_to_whole_periods_that_have_begun_and_says_which(
@@ -102,7 +102,7 @@ def test_before_any_answer_nothing_is_claimed(empty: Deployment) -> None:
     _, ranges = only(estimate(empty, "ranges", values="0..50"))
     _, top = only(estimate(empty, "word", top="3"))
 
-    assert (shares.n, shares.estimand) == (0, "no answers yet")
+    assert (shares.n, shares.estimand) == (0, "no reports yet")
     assert figures_of(shares)[0] == Figure("share", "light", None, 0.0, 1.0, 0.0, 1.0)
     assert (mean.figure, mean.low, mean.high) == (None, 0, 100)
     assert figures_of(spread, "bucket") == []

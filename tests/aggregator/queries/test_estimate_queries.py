@@ -84,7 +84,7 @@ def test_every_result_states_its_guarantee_and_terms(stocked: Deployment) -> Non
     assert (answer.collection, answer.view.value) == ("theme", "consistent")
     assert (answer.level, answer.by.value) == (0.95, "all")
     assert (series.epsilon.event, series.epsilon.day, series.epsilon.user) == ("2", "2", "24")
-    assert (series.unit, series.counts, series.facts["size"]) == ("month", "answers", 3)
+    assert (series.unit, series.counts, series.facts["size"]) == ("month", "reports", 3)
     assert series.fingerprint == stocked.series("theme").fingerprint
     assert "epsilon 2 for one answer" in " ".join(series.promise)
     assert not series.poisoning_test_failed
@@ -196,7 +196,7 @@ def test_hidden_presence_has_shares_of_all_and_of_those_who_answered(stocked: De
     _, answered = only(estimate(stocked, "quiet", **among))
     _, grouped = only(estimate(stocked, "quiet", group="any:menu,search", **among))
 
-    assert series.counts.startswith("reports: answers, and those of devices that had none")
+    assert series.counts.startswith("reports, those of devices without an answer")
     assert everyone.n == answered.n == 8000
     assert everyone.estimand.startswith("of all devices")
     assert answered.estimand == grouped.estimand

@@ -7,6 +7,7 @@ import io
 import json
 import re
 import sys
+from datetime import date
 from typing import Any
 
 import pyarrow as pa
@@ -30,6 +31,7 @@ from .simulated_reports import compare, estimate
 
 QUERIES: list[tuple[str, dict[str, str | list[str]]]] = [
     ("theme", {"by": "month"}),
+    ("theme", {"segment": "arm:A"}),
     ("plan", {}),
     ("quiet", {}),
     ("minutes", {}),
@@ -43,7 +45,13 @@ QUERIES: list[tuple[str, dict[str, str | list[str]]]] = [
 def rendered(answer: object) -> tuple[list[str], list[dict[str, Any]]]:
     """The result in JSON, as columns and rows."""
     found = result_columns.columns_of(queries.plain(answer))
-    return list(found.names), [dict.fromkeys(found.names) | row for row in found.rows]
+    rows = [dict.fromkeys(found.names) | row for row in found.rows]
+    return list(found.names), [{**row, **_days(row)} for row in rows]
+
+
+def _days(row: dict[str, Any]) -> dict[str, date]:
+    """The days of a row as dates: text in JSON and CSV, dates in Arrow and Parquet."""
+    return {name: date.fromisoformat(row[name]) for name in ("from", "to") if name in row}
 
 
 def from_csv(raw: bytes) -> tuple[list[str], list[dict[str, Any]]]:
@@ -57,6 +65,8 @@ def _read(name: str, cell: str) -> Any:
     if cell == "":
         return None
     kind = result_columns.kind_of(name)
+    if kind is date:
+        return date.fromisoformat(cell)
     return cell == "true" if kind is bool else kind(cell)
 
 

@@ -27,7 +27,7 @@ FILE = 'app = "acme"\n' + "".join(
     for name, domain in {
         "theme": THEMES + ARMS,
         "walked": "boolean = true\n",
-        "minutes": 'range = [0, 100]\nmeasure = "mean"\n',
+        "minutes": 'range = [0, 100]\nmeasure = "mean"\nmeasured_in = "minutes"\n',
     }.items()
 )
 AFTER = datetime(2026, 12, 15, tzinfo=UTC)  # five months are over
@@ -108,7 +108,8 @@ def test_a_mean_that_fell_is_stated_at_both_ends(deployed: Deployment) -> None:
     deployed.clocks.now = AFTER
 
     assert re.fullmatch(
-        r"Mean (29|30|31)[.\d]*, \S+ to \S+, in Sep 2026, down from (79|80|81)[.\d]*, \S+ to \S+,"
+        r"Mean (29|30|31)[.\d]* minutes, \S+ to \S+, in Sep 2026,"
+        r" down from (79|80|81)[.\d]* minutes, \S+ to \S+,"
         " in Jul 2026",
         lead(deployed, "minutes"),
     )

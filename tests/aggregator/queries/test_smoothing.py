@@ -114,7 +114,7 @@ def test_means_and_absent_devices_are_smoothed_too(daily: Deployment) -> None:
     (mean,) = figures_of(result, "mean")
     assert len(result.figures) == 1
     assert mean.low < 40 < mean.high
-    assert result.estimand == "of the population that could have been asked, smoothed over days"
+    assert result.estimand == "of everybody who could have been asked, smoothed over days"
     assert (result.bands, result.leader) == ("", None)
 
 

@@ -109,8 +109,8 @@ def test_a_cohort_and_a_sample_are_compared_as_cohorts_and_other_values_not_at_a
     sample, cohort = (shares(of_values(2), people, target=it) for it in ("population", "cohort"))
     three = shares(of_values(3), received(of_values(3), falling(3, 50)))
 
-    assert compare(sample, cohort).estimand == "of these n answers"
-    assert compare(sample, sample).estimand == "of the population that could have been asked"
+    assert compare(sample, cohort).estimand == "of the answers in these n reports"
+    assert compare(sample, sample).estimand == "of everybody who could have been asked"
     assert sample.terms.target is IntervalTarget.POPULATION
     with pytest.raises(ValueError, match="same values"):
         compare(three, sample)

@@ -124,7 +124,7 @@ def test_the_curve_rises_from_0_to_1_inside_its_band_and_quantiles_are_on_it(kin
     deciles = [curve.quantile(float(share)) for share in DECILES]
     values = [each.value for each in deciles if each.value is not None]
 
-    assert (curve.covers, found.estimand) == (kind.covers, "of these n answers")
+    assert (curve.covers, found.estimand) == (kind.covers, "of the answers in these n reports")
     for each in (share, curve.low, curve.high):
         assert np.all(np.diff(each) >= 0)
         assert (each[0], each[-1]) == (0, 1)
@@ -177,4 +177,4 @@ def test_without_answers_there_are_no_points_and_every_bound_is_the_ranges(kind:
     assert (found.low, found.high) == (median.low, median.high) == (0, BUCKETS)
     assert json.dumps([*found.curve.low, *found.curve.high], allow_nan=False)
     assert (one.n, one.low, one.high) == (1, 0, BUCKETS)
-    assert one.estimand == "of the population that could have been asked"
+    assert one.estimand == "of everybody who could have been asked"

@@ -171,7 +171,7 @@ def test_bounds_are_in_the_unit_of_the_range_to_the_last_decimals() -> None:
 
     assert (one.share, one.low, one.high) == pytest.approx((other.share, other.low, other.high))
     assert (found.low, found.high) == pytest.approx((plain.low / 10, plain.high / 10))
-    assert one.estimand == "of these n answers"
+    assert one.estimand == "of the answers in these n reports"
 
 
 @pytest.mark.parametrize("bounds", [(10, 10), (10, 5), (float("nan"), 5)])

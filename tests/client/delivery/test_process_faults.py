@@ -58,7 +58,7 @@ def test_each_report_of_processes_that_fork_arrives_once(
 
     assert len(sink.seen) == reports
     assert sink.is_consistent
-    assert len(sink.reports) == reports or not delivered
+    assert len(sink.reports) == reports or script == "pool_that_is_terminated"
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,11 @@ from veilcount_client import Client
 from veilcount_client.__main__ import run
 from veilcount_client.delivery.transport import Later
 from veilcount_client.diagnostics.doctor import examine
-from veilcount_client.diagnostics.problems import DiagnosticResult
 from veilcount_client.diagnostics.state_checks import check_state
 from veilcount_client.settings import ClientSettings, read_settings
 from veilcount_client.testing import RecordingTransport, SettableClock
 from veilcount_shared import parse_collections
+from veilcount_shared.diagnostic_result import DiagnosticResult
 from veilcount_shared.problem_details import TYPE_PREFIX
 
 from ...aggregator.operate.cli.server_fixtures import listening
@@ -296,8 +296,8 @@ def test_check_exits_by_what_it_found(
     changed.write_text(FILE.replace("epsilon = 0.5", "epsilon = 2"), encoding="utf-8")
     broken.write_text("app", encoding="utf-8")
 
-    assert run(["check", str(file), "--was", str(file)]) == 0
-    assert run(["check", str(changed), "--was", str(file)]) == 1
+    assert run(["check", str(file), "--against", str(file)]) == 0
+    assert run(["check", str(changed), "--against", str(file)]) == 1
     assert run(["check", str(broken)]) == 2
     capsys.readouterr()
     run(["check", str(file), "--json"])

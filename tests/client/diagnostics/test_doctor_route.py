@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from veilcount_client.diagnostics.doctor import examine
-from veilcount_client.diagnostics.problems import DiagnosticResult
 from veilcount_client.settings import read_settings
+from veilcount_shared.diagnostic_result import DiagnosticResult
 from veilcount_shared.installing import install
 from veilcount_shared.oblivious_http.encapsulation import RESPONSE_TYPE
 from veilcount_shared.oblivious_http.key_config import KEY_PROBLEM, KeyConfig

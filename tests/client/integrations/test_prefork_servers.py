@@ -1,4 +1,4 @@
-"""Integrations with servers that fork: gunicorn, Celery, and hosts that run no hooks of Python."""
+"""Integrations with servers: gunicorn, Celery, uvicorn, and hosts that run no hooks of Python."""
 
 from __future__ import annotations
 
@@ -107,21 +107,45 @@ from veilcount_client.integrations.gunicorn import post_worker_init, worker_exit
 """
 
 
-def test_gunicorn_workers_store_everything(folder: Path) -> None:
-    """Preloaded, two workers, a thread that is busy at the fork: nothing is lost or doubled."""
-    (folder / "web.py").write_text(WEB)
+def serve_by_gunicorn(folder: Path, web: str, kind: str, timeout: float = 10) -> None:
+    """Answer a request of each person by two workers that are forked from a loaded app."""
+    (folder / "web.py").write_text(web)
     (folder / "conf.py").write_text(CONFIGURATION)
     flags = ["--preload", "--workers", "2", "--bind", "127.0.0.1:0", "--no-control-socket"]
+    flags += ["--worker-class", kind, "--graceful-timeout", "5"]
     with running(folder, "gunicorn", *flags, "--config", "conf.py", "web:app"):
         port = wait_for(folder, r"http://127\.0\.0\.1:(\d+)")[1]
         pids = {
-            requests.get(f"http://127.0.0.1:{port}/{person}", timeout=10).text
+            requests.get(f"http://127.0.0.1:{port}/{person}", timeout=timeout).text
             for person in range(PERSONS)
         }
 
     assert len(pids) in {1, 2}  # the system chooses who takes a connection
+
+
+@pytest.mark.parametrize("kind", ["sync", "gevent"])
+def test_gunicorn_workers_store_everything(folder: Path, kind: str) -> None:
+    """Preloaded, two workers, a thread that is busy at the fork: nothing is lost or doubled.
+
+    Workers of gevent patch the standard library when the app is loaded already.
+    """
+    serve_by_gunicorn(folder, WEB, kind)
+
     assert stored(folder) == ALL
     assert stored(folder, ["master"]) == {"theme": 1}
+
+
+UNPATCHED = """
+from veilcount_client.delivery.worker import ClientWorker
+ClientWorker._notice_fork = lambda self: None
+"""
+
+
+@pytest.mark.full
+def test_locks_of_before_gevents_patch_would_stop_a_worker(folder: Path) -> None:
+    """The planted bug: our thread is a greenlet now, and waits for its bell as a thread would."""
+    with pytest.raises(requests.ReadTimeout):
+        serve_by_gunicorn(folder, UNPATCHED + WEB, "gevent", timeout=3)
 
 
 # -- Celery ----------------------------------------------------------------------------------------
@@ -208,3 +232,46 @@ def test_a_fork_without_hooks_works(folder: Path) -> None:
     subprocess.run([sys.executable, "-c", FORK], cwd=folder, check=True, timeout=30)
 
     assert stored(folder) == ALL
+
+
+# -- uvicorn: ends by the signal that stopped it ---------------------------------------------------
+
+ASGI = """
+from fastapi import FastAPI, Request
+from veilcount_client.integrations.asgi import AsgiVeilcount
+
+statistics = AsgiVeilcount()
+app = FastAPI(lifespan=statistics.lifespan)
+
+@app.get("/{name}")
+async def use(name: str, request: Request):
+    person = await statistics.aperson(request, name)
+    await person.aconsent(True)
+    person.record("theme", "dark")
+    person.record("minutes", 5)
+"""
+
+
+def serve_and_stop(folder: Path, web: str) -> Counter[str]:
+    """Serve a request of each person, stop the server, and return what it has stored."""
+    (folder / "web.py").write_text(web, encoding="utf-8")
+    with running(folder, "uvicorn", "web:app", "--port", "0") as process:
+        port = wait_for(folder, r"http://127\.0\.0\.1:(\d+)")[1]
+        for person in range(PERSONS):
+            requests.get(f"http://127.0.0.1:{port}/{person}", timeout=30).raise_for_status()
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+
+    assert process.returncode == -signal.SIGTERM  # no exit handler of Python has run
+    return stored(folder)
+
+
+def test_uvicorn_stores_everything_when_it_is_stopped(folder: Path) -> None:
+    assert serve_and_stop(folder, ASGI) == ALL
+
+
+def test_without_the_lifespan_uvicorn_loses_what_is_held(folder: Path) -> None:
+    """The planted bug: nobody closes the client."""
+    reports = serve_and_stop(folder, ASGI.replace("lifespan=statistics.lifespan", ""))
+
+    assert (reports["theme"] > 0, reports["minutes"]) == (True, 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from hashlib import sha256
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -14,6 +15,7 @@ from werkzeug.test import TestResponse
 
 from veilcount_client import Person
 from veilcount_client.integrations import flask as integration
+from veilcount_client.integrations import pages
 from veilcount_client.state import StateError
 from veilcount_client.state.sqlite import SqliteState
 from veilcount_client.testing import ClientHarness
@@ -59,7 +61,7 @@ def browser(app: Flask, user: str = "ann") -> FlaskClient:
     return found
 
 
-def hidden(page: TestResponse) -> dict[str, str]:
+def hidden(page: Any) -> dict[str, str]:
     """Return the hidden fields of a page's form."""
     return dict(re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]+)">', page.text))
 
@@ -112,7 +114,7 @@ def test_a_form_of_another_site_decides_nothing(veilcount: ClientHarness) -> Non
     app = site()
     ann, ben = browser(app), browser(app, "ben")
     foreign = hidden(ben.get("/privacy/consent"))
-    for fields in ({}, foreign, {integration.TOKEN: ""}, {integration.TOKEN: "é"}):
+    for fields in ({}, foreign, {pages.TOKEN: ""}, {pages.TOKEN: "é"}):
         refused = ann.post("/privacy/consent", data={**fields, "consent": "yes"})
 
         assert refused.status_code == 400
@@ -166,7 +168,7 @@ def test_a_person_is_forgotten_by_a_form_of_our_own(veilcount: ClientHarness) ->
     form = ann.get("/privacy/forget")
     foreign = [
         ann.post("/privacy/forget", data={**fields, "forget": "yes"})
-        for fields in ({}, hidden(ben.get("/privacy/forget")), {integration.TOKEN: ""})
+        for fields in ({}, hidden(ben.get("/privacy/forget")), {pages.TOKEN: ""})
     ]
     unconfirmed = ann.post("/privacy/forget", data=hidden(form))
     kept = ann.get("/privacy/receipt").text
@@ -270,6 +272,22 @@ def test_an_unusable_state_is_an_apology_without_details(monkeypatch: pytest.Mon
     fields = hidden(off.get("/privacy/forget"))
     assert off.get("/privacy/consent").status_code == 503
     assert off.post("/privacy/forget", data={**fields, "forget": "yes"}).status_code == 503
+
+
+def test_an_objection_of_the_browser_is_a_no_that_the_page_explains(
+    veilcount: ClientHarness,
+) -> None:
+    """The person is not asked any more; an answer on the page counts."""
+    ann = browser(site())
+    page = ann.get("/privacy/consent", headers={"Sec-GPC": "1"}).text
+    later = ann.get("/privacy/consent").text
+    answer(ann, "yes")
+
+    assert "You declined" in page
+    assert "that counts as a no until you agree" in page
+    assert "You declined" in later
+    assert "until you agree" not in later
+    assert "You agreed" in ann.get("/privacy/consent", headers={"Sec-GPC": "1"}).text
 
 
 def test_an_app_speaks_its_own_language() -> None:

@@ -18,6 +18,7 @@ from flask import Flask
 
 from veilcount_client import Client
 from veilcount_client.integrations import flask as integration
+from veilcount_client.integrations import signals
 from veilcount_client.integrations.app_client import client_for, clients
 from veilcount_client.testing import ClientHarness
 
@@ -66,6 +67,41 @@ def test_each_flask_app_has_its_own_client(veilcount: ClientHarness) -> None:
             urls.append(extension.client.settings.url)
 
     assert urls == [NOBODY, "http://127.0.0.1:8"]
+
+
+@pytest.mark.parametrize("header", ["Sec-GPC", "DNT"])
+def test_flask_takes_an_objection_for_a_no(veilcount: ClientHarness, header: str) -> None:
+    """Also of who had agreed; what the person decides afterwards counts."""
+    app = Flask(__name__)
+    extension = integration.Veilcount(app, collections=COLLECTIONS, url=NOBODY, persons=True)
+
+    @app.post("/theme/<name>")
+    def choose(name: str) -> str:
+        extension.person("ann").record("theme", name)
+        return name
+
+    @app.post("/yes")
+    def agree() -> str:
+        extension.person("ann").consent(True)
+        return ""
+
+    visitor = app.test_client()
+    visitor.post("/theme/dark", headers={header: "0"})
+    visitor.post("/theme/light", headers={header: "1"})
+    visitor.post("/theme/light")
+    visitor.post("/yes", headers={header: "1"})
+    visitor.post("/theme/system", headers={header: "1"})
+
+    assert veilcount.recorded == [("theme", "dark"), ("theme", "system")]
+
+
+def test_flask_takes_an_objection_of_an_app_of_one_person(veilcount: ClientHarness) -> None:
+    app = Flask(__name__)
+    extension = integration.Veilcount(app, collections=COLLECTIONS, url=NOBODY)
+    with app.test_request_context(headers={"Sec-GPC": "1"}):
+        extension.person().record("theme", "dark")
+
+    assert veilcount.recorded == []
 
 
 def test_of_two_clients_made_at_once_one_stays(veilcount: ClientHarness) -> None:
@@ -210,6 +246,35 @@ def test_a_django_site_has_both_pages(veilcount: ClientHarness, browser: Any) ->
     assert browser.post("/privacy/consent", {"consent": "yes"}).status_code == 403
 
 
+@pytest.mark.parametrize("header", ["Sec-GPC", "DNT"])
+def test_django_takes_an_objection_for_a_no(
+    veilcount: ClientHarness, site: ModuleType, browser: Any, header: str
+) -> None:
+    """Also of who had agreed; what the person decides afterwards counts."""
+    objection = {header: "1"}
+    browser.get("/theme/dark", headers={header: "0"})
+    browser.get("/theme/light", headers=objection)
+    browser.get("/theme/light")
+    page = browser.get("/privacy/consent", headers=objection).content.decode()
+    browser.post("/privacy/consent", {"consent": button(page, "yes")}, headers=objection)
+    browser.get("/theme/system", headers=objection)
+
+    assert "that counts as a no until you agree" in page
+    assert veilcount.recorded == [("theme", "dark"), ("theme", "system")]
+
+
+def test_without_the_look_at_the_headers_an_objection_is_missed(
+    veilcount: ClientHarness, site: ModuleType, browser: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Planted, in all integrations at once: as they were."""
+    monkeypatch.setattr(signals, "HEADERS", ())
+
+    with pytest.raises(AssertionError, match="light"):
+        test_flask_takes_an_objection_for_a_no(veilcount, "DNT")
+    with pytest.raises(AssertionError, match="counts as a no"):
+        test_django_takes_an_objection_for_a_no(veilcount, site, browser, "DNT")
+
+
 def test_a_django_form_needs_djangos_token(veilcount: ClientHarness, browser: Any) -> None:
     """Also on a site without the middleware that checks it."""
     veilcount.consent = None
@@ -271,8 +336,9 @@ def test_without_the_check_a_forged_form_is_detected(
 
 def test_an_integration_imports_its_framework_lazily() -> None:
     """To import a hook costs nothing of the framework."""
-    names = ["celery", "django", "flask", "gunicorn"]
+    names = ["asgi", "celery", "django", "flask", "gunicorn"]
     imports = ", ".join(f"veilcount_client.integrations.{name}" for name in names)
-    code = f"import sys, {imports}; sys.exit(any(name in sys.modules for name in {names}))"
+    frameworks = [*names, "fastapi", "starlette"]
+    code = f"import sys, {imports}; sys.exit(any(name in sys.modules for name in {frameworks}))"
 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -16,10 +16,11 @@ import pytest
 
 from veilcount_client.diagnostics.state_checks import NotesOverlay
 from veilcount_client.recording import answer_times, budget_reservation
-from veilcount_client.recording.budget_reservation import Claim, micro, reserve, total
+from veilcount_client.recording.budget_reservation import reserve
 from veilcount_client.recording.recorder import Recorder
 from veilcount_client.state.losses import Loss
 from veilcount_shared import Collection, parse_collections, schedule
+from veilcount_shared.budget_claims import Claim, micro, total
 from veilcount_shared.definition_record import Definition
 from veilcount_shared.schedule import SecretRandomSource
 

@@ -22,10 +22,12 @@ FREE = re.compile(
     re.IGNORECASE,
 )
 UNKNOWN = ""
-#: of releases that only other systems and Pythons install, as their own metadata on PyPI states it;
-#: by release, so that a new one is read again
+#: of releases that only other systems and Pythons install, as their own metadata on PyPI states it,
+#: and of one whose metadata is silent, as its files state it; by release, so that a new one is read
+#: again
 ELSEWHERE = {
     "pkg:pypi/async-timeout@5.0.1": "Apache Software License",
+    "pkg:pypi/axe-playwright-python@0.1.8": "MIT AND MPL-2.0",
     "pkg:pypi/colorama@0.4.6": "BSD License",
     "pkg:pypi/macholib@1.16.4": "MIT License",
     "pkg:pypi/pefile@2024.8.26": "MIT",
@@ -87,7 +89,8 @@ def licence(part: Pinned) -> str:
     (text,) = message.get_all("License", [""])
     short = text if len(text) <= _MOST and "\n" not in text else ""
     (expression,) = message.get_all("License-Expression", [UNKNOWN])
-    return expression or ", ".join(named) or short or _named_in(text)
+    stated = expression or ", ".join(named) or short or _named_in(text)
+    return stated or ELSEWHERE.get(part.purl, UNKNOWN)
 
 
 def unfree(parts: Iterable[Pinned]) -> list[str]:

@@ -163,7 +163,7 @@ def cut(
 
 
 def _rank(codes: Codes, values: Codes) -> Codes:
-    """Return each code's place among the values; behind the last where it is none of them."""
+    """Return the index of each code in `values`, or len(values) if absent."""
     order = np.argsort(values)
     ascending = values[order]
     near = np.minimum(np.searchsorted(ascending, codes), len(values) - 1)

@@ -15,7 +15,7 @@ from .results import ESTIMANDS
 from .weighted_estimator import WeightedMean
 
 Floats = NDArray[np.float64]
-CERTAIN = "all that is certain without answers"
+CERTAIN = "all that is certain without reports"
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ class CohortSetting:
 
 
 def cohort_tails(supports: Counts, n: int, response: ResponseDistribution, alpha: Alpha) -> Ends:
-    """Return the shares c / n of these n answers under which neither tail is below alpha / 2.
+    """Return the shares c / n of these answers under which neither tail is below alpha / 2.
 
     An end that would lie outside [0, n] is the estimate itself, which a raw interval always
     contains.

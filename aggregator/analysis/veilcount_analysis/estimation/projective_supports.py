@@ -49,7 +49,7 @@ MASK = (1 << DIGIT) - 1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cycle:
-    """The points along the cycle, the hyperplanes against it, the transform of who meets whom."""
+    """Singer-cycle order of points and hyperplanes, and the FFT of their incidence."""
 
     owned: int
     points: Numbers

@@ -89,8 +89,8 @@ def noise_line(response: ResponseDistribution, n: int, values: int) -> float:
 
 
 ESTIMANDS = {
-    IntervalTarget.POPULATION: "of the population that could have been asked",
-    IntervalTarget.COHORT: "of these n answers",
+    IntervalTarget.POPULATION: "of everybody who could have been asked",
+    IntervalTarget.COHORT: "of the answers in these n reports",
 }
 
 
@@ -166,7 +166,7 @@ class NoReports:
     n: int = 0
     frequency: None = None
     mean: None = None
-    estimand: str = "no answers yet"
+    estimand: str = "no reports yet"
 
 
 def estimate_frequencies(

@@ -32,7 +32,7 @@ from .cover_reports import NO_COVERS, CoverReports
 from .estimator import IntervalTarget
 from .weighted_estimator import DecodedNumbers, WeightedMean
 
-NOISE_ONLY = "noise only: not the details that too few answers leave even"
+NOISE_ONLY = "noise only: not the details that too few reports leave even"
 GAIN = Fraction(1, 1000)  # EM stops where a step gains less log-likelihood than e^epsilon / 1000
 LARGEST_GAIN = 0.05  # and less than this
 MOST_STEPS = 20_000  # under a second

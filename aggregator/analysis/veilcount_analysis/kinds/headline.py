@@ -53,7 +53,7 @@ def share_text(row: Figure, verb: str = ANSWERS_ARE) -> str:
     if high - low > 2 * WIDE:
         least, most = _hundredths(low, high)
         ends = f"somewhere between {least} and {most} of 100 {verb} {_name(row)}"
-        return f"{sentence_case(ends)}; too few answers to say more"
+        return f"{sentence_case(ends)}; too few reports to say more"
     return share_range(row, verb)
 
 
@@ -82,12 +82,18 @@ def _hundredths(low: float, high: float) -> tuple[int, int]:
     return floor(100 * low), ceil(100 * high)
 
 
-def mean_text(row: Figure) -> str:
-    """Return a mean with its interval."""
-    return f"Mean {mean_ends(row)}"
+def mean_text(row: Figure, unit: str | None) -> str:
+    """Return a mean in its unit, with its interval."""
+    return f"Mean {mean_ends(row, unit)}"
 
 
-def mean_ends(row: Figure) -> str:
-    """Return a mean's figure and its interval."""
+def mean_ends(row: Figure, unit: str | None) -> str:
+    """Return a mean's figure in its unit, and its interval."""
     written = FigureFormat.for_widths([ONE_DIGIT * row.width], of_shares=False)
-    return f"{written.figure(row.figure or 0.0)}, {written.ends(*row.interval)}"
+    figure = written.figure(row.figure or 0.0)
+    return f"{in_unit(figure, unit)}, {written.ends(*row.interval)}"
+
+
+def in_unit(text: str, unit: str | None) -> str:
+    """Return a text with the unit of its number, if the definition states one."""
+    return f"{text} {unit}" if unit else text

@@ -103,7 +103,7 @@ def places_of(collection: Collection, words: Iterable[str]) -> ValuePlaces:
 
 
 def no_value(collection: Collection, word: str, name: str = "values") -> QueryError:
-    """Return the refusal of what is no value."""
+    """Return the error for an unknown value."""
     if isinstance(collection.domain, Cross):
         example = json.dumps(value_at(collection, 0), ensure_ascii=False)
         return QueryError(name, word, f"no such value: give objects such as {example}")

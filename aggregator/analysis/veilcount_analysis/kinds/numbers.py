@@ -37,11 +37,11 @@ from .results import Figure, RangeFigures
 from .scope import Scope
 from .source import SelectedValues, Source, Tally
 from .time_ranges import TimeRange
+from .two_groups import PARTS, equal_parts, two_groups
 from .values import SHARES, UNLISTED
 
 POINTS = 64  # evenly spread over the range, of a simulated distribution
 QUANTILES = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
-PARTS = 8  # of the range, whose shares are shown
 REMOVE = "this collection is of a number: remove it"
 ONE_LOOK = (
     "the bands of a distribution or of ranges hold at one planned look: looks=one, or a collection"
@@ -55,30 +55,14 @@ RANGES_ONLY = 'only a number with measure = "ranges" has shares: remove it'
 
 
 def range_parts(figures: Sequence[Figure]) -> list[Figure]:
-    """Return the shares of the parts of a range; none where shares of ranges are estimated.
-
-    A share's interval follows from the band of the curve: its range at the part's end minus its
-    range at the part's start.
-    """
-    heights = [figure.figure for figure in figures if figure.kind == "bucket"]
-    if not heights or any(figure.kind == "share" for figure in figures):
-        return []
-    step = len(heights) // PARTS
-    shares = np.array(heights).reshape(PARTS, step).sum(axis=1).tolist()
-    edges = [figure for figure in figures if figure.kind == "curve"][::step]
-    return [_part(*ends, share) for ends, share in zip(pairwise(edges), shares, strict=True)]
-
-
-def _part(start: Figure, end: Figure, share: float) -> Figure:
-    low, high = (end.low or 0.0) - (start.high or 0.0), (end.high or 0.0) - (start.low or 0.0)
-    of = {"from": start.at or 0.0, "below": end.at or 0.0}
-    return Figure("part", of, share, max(low, 0), min(high, 1))
+    """Return the shares of the parts of a range; none where shares of ranges are estimated."""
+    return [] if any(figure.kind == "share" for figure in figures) else equal_parts(figures)
 
 
 MEAN = Panel(("mean",), "The mean", of_shares=False)
 BANDS = (
     Panel(("part",), "Shares of the parts of the range", band=True, pick=range_parts),
-    Panel(("curve",), "Share of the reports below each number", Form.LINE, band=True),
+    Panel(("curve",), "Share of the answers below each number", Form.LINE, band=True),
     Panel(("quantile",), "Quantiles", Form.TABLE, of_shares=False, band=True),
 )
 
@@ -148,7 +132,9 @@ class Mean(SummedKind[Number]):
         self, figures: Sequence[Figure], facts: Mapping[str, Any], *, leads: bool
     ) -> Headline:
         (mean,) = (figure for figure in figures if figure.kind == "mean")
-        return Headline(mean_text(mean))
+        unit = self.collection.measured_in
+        texts = mean_text(mean, unit), two_groups(figures, mean.figure, unit)
+        return Headline("; ".join(filter(None, texts)))
 
     @property
     def comparison(self) -> Comparison:
@@ -191,7 +177,7 @@ class Mean(SummedKind[Number]):
 
     def finer(self, histogram: BucketHistogram, query: EstimateQuery) -> tuple[Figure, ...]:
         """Return the figures of a distribution."""
-        return tuple(_distribution(histogram))
+        return tuple(histogram_figures(histogram))
 
 
 class MeanAlone(Mean):
@@ -265,7 +251,7 @@ class Ranges(Distribution):
     def finer(self, histogram: BucketHistogram, query: EstimateQuery) -> tuple[Figure, ...]:
         assert isinstance(histogram, RangeEstimator)  # noqa: S101 - narrows the type
         ranges = [_range(histogram, bounds, query) for bounds in _bounds(query)]
-        return (*ranges, *_distribution(histogram))
+        return (*ranges, *histogram_figures(histogram))
 
 
 def _bounds(query: EstimateQuery) -> list[tuple[float, float]]:
@@ -290,7 +276,8 @@ def _range(number: RangeEstimator, bounds: tuple[float, float], query: EstimateQ
     return Figure("share", of, share.share, *ends, None, share.share * number.n)
 
 
-def _distribution(number: BucketHistogram) -> Iterator[Figure]:
+def histogram_figures(number: BucketHistogram) -> Iterator[Figure]:
+    """Yield the buckets, the curve and the quantiles of a distribution."""
     curve = number.curve
     edges = curve.edges.tolist()
     shares = [None] * len(edges) if curve.share is None else curve.share.tolist()

@@ -27,9 +27,9 @@ class Figure:
     the edge that a share of a curve is below, the requested share of a quantile.
 
     `fake_low` to `fake_high` is the poisoning band; null for a figure with an interval: it has no
-    band, or could be any number. `answers` is a share times n, `count` how many reports support a
-    value; null: a sum of values. The simultaneous intervals of all values cover at once: they are
-    for decisions between values.
+    band, or could be any number. `n` reports are counted; `answers` is how many people have the
+    value, estimated, `count` how many reports support it; null: a sum of values. The simultaneous
+    intervals of all values cover at once: they are for decisions between values.
     """
 
     kind: str

@@ -133,7 +133,7 @@ class Trend(Kind[Boolean, Newest]):
         self, data: Newest, query: EstimateQuery, selection: SelectedValues, time_range: TimeRange
     ) -> RangeFigures:
         if data is None:
-            return RangeFigures(0, "no answers yet", unanswered(selection.labels))
+            return RangeFigures(0, "no reports yet", unanswered(selection.labels))
         period, evidence = data
         smoothed = ""
         if query.view is View.SMOOTH:

@@ -45,7 +45,7 @@ from .time_ranges import TimeRange
 ABSENT = "absent"
 LISTS_VALUES = "this collection lists its values: give values, or none for all"
 UNLISTED: Mapping[str, str] = {"candidates": LISTS_VALUES, "discover": LISTS_VALUES}
-SHARES = Panel(("share", ABSENT), "Shares of the reports")
+SHARES = Panel(("share", ABSENT), "Shares of the answers")
 RAKED = Panel(("raked",), "Shares reweighted to the population")
 PROBABILITIES: Mapping[str, str] = {
     "P": "probability that a report supports its own value",

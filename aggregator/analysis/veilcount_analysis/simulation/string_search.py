@@ -170,7 +170,7 @@ Search = Callable[[BatchModel, Candidates, Ints, Generator, float], SearchResult
 def _search(
     model: BatchModel, candidates: Candidates, devices: Ints, generator: Generator, level: float
 ) -> SearchResult:
-    """Test candidates, the first of which so many devices have each, in one report a device."""
+    """Simulate one report per device; the first len(devices) candidates are real, no other."""
     strings, alpha = len(devices), chance_of_first(len(candidates.texts))
     population = Population(candidates.places[:strings], devices)
     reports = simulate(model.collection, population, generator)

@@ -6,7 +6,8 @@ One row a figure. Empty cells (None) have no meaning for the row's kind.
 |---|---|
 | collection, series, question | the question, and the fingerprint of its definition |
 | from, to, open_period | first and last UTC day of the periods; whether one is still open |
-| first_period, last_period, segments | their numbers; the only segments covered, if not all |
+| first_period, last_period | their numbers |
+| segments, segments.NAME | the only segments covered, if not all; each by its name |
 | unit, epsilon_event, epsilon_day, epsilon_user | what the answers protect (substitution) |
 | n, counts, contributions | how many reports, what n counts, how many may be one person's |
 | usable | whether n reports are enough for the figures to be read |
@@ -20,7 +21,7 @@ One row a figure. Empty cells (None) have no meaning for the row's kind.
 | at | where a bucket begins, the edge of a curve, the requested share of a quantile |
 | figure, low, high | what is estimated, in its own unit, and its interval on its own |
 | fake_low, fake_high | the range of the genuine figure if the share `fakes` of reports is fake |
-| answers | the share of n |
+| answers | how many of the n persons have the value, estimated: the share times n |
 | count, P, Q | reports that support the value: (count / n - Q) / (P - Q) is the raw share |
 | simultaneous_low, simultaneous_high | the interval of a share, those of all values at once |
 
@@ -34,6 +35,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date
 from itertools import groupby
 from typing import Any
 
@@ -45,10 +47,11 @@ TAKEN = "(answer)"  # an attribute may have the other name, and none can have th
 CROSSED = frozenset({ANSWER, TAKEN})
 BOUNDS = frozenset({"from", "below"})  # of a range of numbers
 TEXTS = (
-    "collection", "series", "question", "from", "to", "unit", "epsilon_event", "epsilon_day",
+    "collection", "series", "question", "unit", "epsilon_event", "epsilon_day",
     "epsilon_user", "counts", "estimand", "view", "looks", "kind", "of", "value", "a", "b",
     "sentence", "segments",
 )  # fmt: skip
+DAYS = ("from", "to")
 WHOLES = ("n", "contributions", "a_n", "b_n", "family", "first_period", "last_period", "count")
 FLAGS = ("open_period", "usable", "differs")
 QUERY = ("collection", "level", "view", "looks", "fakes")
@@ -91,7 +94,8 @@ def columns_of(answer: Document) -> Columns:
     """Return the columns of an answer to an estimate or a comparison, as JSON has it."""
     if "series" in answer:
         rows = tuple(table(answer))
-        return Columns(with_parts(ESTIMATE, "of", rows), rows)
+        names = with_parts(ESTIMATE, "segments", rows)
+        return Columns(with_parts(names, "of", rows), rows)
     rows = tuple(comparison_table(answer))
     return Columns(with_parts(COMPARISON, "value", rows), rows)
 
@@ -105,9 +109,19 @@ def with_parts(names: tuple[str, ...], column: str, rows: Iterable[Row]) -> tupl
 
 def kind_of(name: str) -> type:
     """Return the type of a column."""
+    if name in DAYS:
+        return date
     if name in TEXTS or "." in name:
         return str
     return int if name in WHOLES else bool if name in FLAGS else float
+
+
+def typed_cells(name: str, rows: Iterable[Row]) -> list[Any]:
+    """Return the cells of a column, days as dates: JSON and CSV have them as text."""
+    texts = [row.get(name) for row in rows]
+    if name not in DAYS:
+        return texts
+    return [None if text is None else date.fromisoformat(text) for text in texts]
 
 
 def spelled(value: object) -> str:
@@ -153,8 +167,7 @@ def estimate_parts(answer: Document) -> Iterator[tuple[Row, list[Row]]]:
 
     The former are two thirds of all columns, and the same for thousands of rows.
     """
-    segments = ", ".join(f"{name}:{value}" for name, value in answer["segments"].items())
-    common = {name: answer[name] for name in QUERY} | {"segments": segments or None}
+    common = {name: answer[name] for name in QUERY} | segment_cells(answer["segments"])
     for series in answer["series"]:
         facts = {name: series["facts"].get(name) for name in ("P", "Q")}
         head = common | {name: series[name] for name in SERIES} | facts
@@ -169,6 +182,13 @@ def estimate_parts(answer: Document) -> Iterator[tuple[Row, list[Row]]]:
 
 def _is_raked(figure: Document) -> bool:
     return bool(figure["kind"] == "raked")
+
+
+def segment_cells(segments: Mapping[str, object]) -> Row:
+    """Return the cells of the segments covered: together, and each by its name."""
+    together = ", ".join(f"{name}:{value}" for name, value in segments.items())
+    cells = {f"segments.{name}": spelled(value) for name, value in segments.items()}
+    return {"segments": together or None} | cells
 
 
 def comparison_table(answer: Document) -> Iterator[Row]:

@@ -6,7 +6,9 @@ read another way, or an error with its place. So there is one truth about what i
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise, repeat
 from struct import Struct
@@ -26,8 +28,8 @@ _HEAD = Struct(">2sBBB")  # those, the version, the flags, the number of series
 _SERIES = Struct(">32sHH")  # the fingerprint, the widths of its messages and tokens
 _REPORTS = Struct(">BH")  # the number of losses, the number of reports
 _TOKEN_WIDTHS = {0, TOKEN_BYTES}
-#: bytes that precede the reports of a body, if it has one series
-PREFIX_BYTES = _HEAD.size + _SERIES.size + _REPORTS.size
+_PREFIX_BYTES = _HEAD.size + _SERIES.size + _REPORTS.size  # of a body with one series
+_NAME = slice(_HEAD.size, _HEAD.size + 32)  # the fingerprint of its series
 _REPORT = 22  # bytes of a report before its message
 _PADDING = 2
 _ZEROS = bytes(1 << 16)
@@ -79,31 +81,48 @@ def decode_binary_fast(body: bytes) -> DecodedBody | None:
     if head is None:
         return None
     if len(head.series) == 1:
-        return decode_alike([body])
+        return _decode_alike([body], head)
     columns = _all_columns(body, head)
     return None if columns is None else DecodedBody(head.reports, columns, test=head.test)
 
 
-def decode_alike(bodies: Sequence[bytes]) -> DecodedBody | None:
-    """Return bodies of one length and one prefix as one body, if all are surely right.
+def shape(body: bytes) -> tuple[int, bytes, bytes]:
+    """Return what bodies of one series have in common that `decode_alike` reads as one."""
+    return len(body), body[: _NAME.start], body[_NAME.stop : _PREFIX_BYTES]
 
-    They are alike where devices report one series: what precedes the reports, and the padding that
-    follows them, is the same in each.
+
+def decode_alike(bodies: Sequence[bytes]) -> DecodedBody | None:
+    """Return bodies of one shape as one body, if all are surely right.
+
+    So are most that devices send: they differ in their series' name and their reports alone; the
+    numbers before the reports, and the padding that follows them, are the same in each.
     """
     head = _parse_head(bodies[0])
-    if head is None or len(head.series) != 1:
-        return None
+    return None if head is None or len(head.series) != 1 else _decode_alike(bodies, head)
+
+
+def _decode_alike(bodies: Sequence[bytes], head: _Head) -> DecodedBody | None:
     (series,) = head.series
     table = _table(series.width, series.token)
     end = head.end + head.reports * table.itemsize
     padding = bodies[0][end:]
     if not _ends(bodies[0], end) or any(body[end:] != padding for body in bodies):
         return None
-    rows = np.frombuffer(b"".join([body[head.end : end] for body in bodies]), table)
+    names = [body[_NAME] for body in bodies]
+    order = sorted(range(len(bodies)), key=names.__getitem__)  # the reports of one series together
+    rows = np.frombuffer(b"".join([bodies[place][head.end : end] for place in order]), table)
     if rows["series"].any() or not _within(rows):
         return None
-    whole = _columns(series, np.arange(len(rows)), rows)
-    return DecodedBody(len(rows), (whole,), test=head.test)
+    starts = np.array(order, np.intp)[:, np.newaxis] * head.reports
+    whole = _columns(series, (starts + np.arange(head.reports)).ravel(), rows)
+    if len(set(names)) == 1:
+        return DecodedBody(len(rows), (whole,), test=head.test)
+    columns, first = [], 0
+    for name, bodies_of_series in sorted(Counter(names).items()):
+        rows_of_series = slice(first, first + bodies_of_series * head.reports)
+        columns.append(replace(whole.select(rows_of_series), fingerprint=name.hex()))
+        first = rows_of_series.stop
+    return DecodedBody(len(rows), tuple(columns), test=head.test)
 
 
 def _sound(series: Sequence[_Series]) -> bool:

@@ -1,8 +1,8 @@
 """The bodies of many requests as one: numpy's fixed costs are paid once a group, not once a body.
 
-Devices of one series send bodies that differ in their reports alone: those are read as one table.
-Every other body is decoded by itself, and so is each of a set in which one is not surely right: an
-error belongs to its body.
+Devices send bodies that differ in the name of their series and in their reports alone: those are
+read as one table. Every other body is decoded by itself, and so is each of a set in which one is
+not surely right: an error belongs to its body.
 """
 
 from __future__ import annotations
@@ -18,13 +18,11 @@ from veilcount_shared.errors import BadField, WireError
 from veilcount_shared.report import Losses
 from veilcount_shared.wire import BINARY_TYPE, MAX_BODY
 
-from .binary_fast import PREFIX_BYTES, decode_alike
+from .binary_fast import decode_alike, shape
 from .columns import DecodedBody, ReportColumns
 from .decode import decode_body
 
-ONE_BY_ONE = b""  # the kind of bodies that have nothing in common
-
-Kind = tuple[int, bytes]
+ONE_BY_ONE = ()  # the shape of bodies that have nothing in common
 
 
 class RequestBody(NamedTuple):
@@ -81,11 +79,12 @@ def decode_group(bodies: Sequence[RequestBody], *, takes_tests: bool) -> Decoded
 
 
 def _parts(bodies: Sequence[RequestBody], errors: dict[int, WireError]) -> Iterator[_Part]:
-    kinds: dict[Kind, list[int]] = {}
+    alike: dict[tuple[object, ...], list[int]] = {}
     for place, body in enumerate(bodies):
-        kinds.setdefault(_kind(body), []).append(place)
-    for (_, kind), places in kinds.items():
-        part = _decode_alike(kind, places, bodies) if len(places) > 1 else None
+        alike.setdefault(_shape(body), []).append(place)
+    for of_shape, places in alike.items():
+        many = len(places) > 1 and of_shape != ONE_BY_ONE
+        part = _decode_alike(places, bodies) if many else None
         if part is not None:
             yield part
             continue
@@ -108,17 +107,15 @@ def _starts(bodies: int, parts: Sequence[_Part]) -> NDArray[np.intp]:
     return np.array(sizes, np.intp).cumsum()
 
 
-def _kind(body: RequestBody) -> Kind:
+def _shape(body: RequestBody) -> tuple[object, ...]:
     """Return what bodies have in common that can be decoded as one."""
     if body.content_type != BINARY_TYPE or body.encoding or len(body.raw) > MAX_BODY:
-        return 0, ONE_BY_ONE
-    return len(body.raw), body.raw[:PREFIX_BYTES]
+        return ONE_BY_ONE
+    return shape(body.raw)
 
 
-def _decode_alike(kind: bytes, places: list[int], bodies: Sequence[RequestBody]) -> _Part | None:
-    """Return bodies of one kind as one, if all are surely right."""
-    if kind == ONE_BY_ONE:
-        return None
+def _decode_alike(places: list[int], bodies: Sequence[RequestBody]) -> _Part | None:
+    """Return bodies of one shape as one, if all are surely right."""
     raws = [bodies[place].raw for place in places]
     decoded = decode_alike(raws)
     if decoded is None:

@@ -17,6 +17,7 @@ from veilcount_analysis.text import number_format
 from veilcount_analysis.text.view_parts import Part, Table
 from veilcount_shared import Collection, lint, load_collections
 from veilcount_shared.collection import answers_by_consent, describe_answers
+from veilcount_shared.definition_changes import FORMATS, TEXT, load_change, render
 
 from ...queries import plain
 from ...records.counter_admission import memory_at_most
@@ -41,13 +42,47 @@ COLUMNS = ("collection", "event", "day", "user", "by", "mechanism", "bits")
     help="Expected number of reports, one per device.",
 )
 @click.option("--strict", is_flag=True, help="Exit with 1 if there are remarks.")
+@click.option(
+    "--against",
+    metavar="REV",
+    help="Show what changed since a revision of git, or another file, and what it costs a person.",
+)
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice([*FORMATS]),
+    default=TEXT,
+    show_default=True,
+    help="How --against writes changes; github: as annotations.",
+)
+@click.option(
+    "--exit-zero", is_flag=True, help="With --against: exit with 0 if changes need a decision."
+)
 @options.as_json
-def command(file: Path, *, n: int, strict: bool, as_json: bool) -> None:
+def command(
+    file: Path,
+    *,
+    n: int,
+    strict: bool,
+    against: str | None,
+    format_: str,
+    exit_zero: bool,
+    as_json: bool,
+) -> None:
     """Show the privacy and the expected error of each collection of FILE.
 
     Epsilon per event, day and user, the mechanism and its message size, who enforces what, the
     expected error, and remarks on likely mistakes.
+
+    With --against, what changes for a person instead: questions, epsilon in a day, a month and for
+    life, how often a guess is right, whom to ask again. If a change needs a decision, it exits with
+    1.
     """
+    if against is None and (exit_zero or format_ != TEXT):
+        raise click.UsageError("--format and --exit-zero are of a comparison: give --against")
+    if against is not None:
+        _show_change(file, against, "json" if as_json else format_, exit_zero=exit_zero)
+        return
     with spinner("computing the expected error"):
         collections = load_collections(file).values()
         for collection in collections:
@@ -60,6 +95,13 @@ def command(file: Path, *, n: int, strict: bool, as_json: bool) -> None:
         raise NegativeResult(
             f"{file.name}: {remarks} remark{'s' * (remarks > 1)}: fix or accept them"
         )
+
+
+def _show_change(file: Path, against: str, format_: str, *, exit_zero: bool) -> None:
+    change = render(load_change(file, against), format_)
+    click.echo(change.text)
+    if not change.ok and not exit_zero:
+        raise NegativeResult(f"{file.name}: changes need a decision: take it, or give --exit-zero")
 
 
 def _facts(collection: Collection, devices: int) -> dict[str, Any]:

@@ -64,7 +64,7 @@ def command(
     as_json: bool,
     **source: Any,
 ) -> None:
-    """Compare local, shuffled and central privacy on n answers.
+    """Compare local, shuffled and central privacy on n reports.
 
     For collection NAME in FILE; or, without a file, for a yes-or-no question, --values or a
     --range at an --epsilon; or, with a name alone, for a collection in a --store or at a server's
@@ -95,7 +95,7 @@ def _question(file: Path | None, name: str | None, query: QuestionQuery) -> tupl
         return query.collection(), query.n
     raise click.UsageError(
         "give --n with FILE and NAME, or with --epsilon (and --values or --range); or NAME and"
-        " --store, for the answers that are there"
+        " --store, for the reports that are there"
     )
 
 

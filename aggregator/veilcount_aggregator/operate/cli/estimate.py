@@ -177,15 +177,15 @@ def _print_range(
     if time_range.leader is not None:
         leader = spelled(time_range.leader)
         print_lines([f"Largest share: {leader}, all values compared at once."])
-    meaning = f"intervals at {result.level:.4g} of each value on its own, {time_range.estimand}"
-    print_lines([f"{meaning}; {result.view}; {result.validity}"])
+    meaning = f"{number_format.level(result.level)} intervals, one for each value"
+    print_lines([f"{meaning}, {time_range.estimand}, {result.validity}; {result.view} view"])
     if time_range.bands:
         print_lines([f"bands hold for {time_range.bands}"])
     tables = [(panel, panel.rows(time_range.figures)) for panel in _panels(series)]
     shown = [(panel, rows) for panel, rows in tables if rows]
     for panel, rows in shown:
         print_lines(["", panel.title] if len(shown) > 1 else [])
-        _print_panel(panel, rows, result.fakes)
+        _print_panel(panel, rows, result.fakes, series.measured_in)
     if time_range.weighting is not None:
         print_lines([f"{sentence}." for sentence in time_range.weighting.sentences])
     verdicts = ", ".join(f"{word} {number:,}" for word, number in time_range.verdicts.items())
@@ -204,7 +204,7 @@ def _panels(series: SeriesResult) -> list[Panel]:
     ]
 
 
-def _print_panel(panel: Panel, rows: Sequence[Figure], fakes: float) -> None:
+def _print_panel(panel: Panel, rows: Sequence[Figure], fakes: float, unit: str | None) -> None:
     if panel.form is Form.GRID:
         for grid in panel.grids(rows):
             lines = (
@@ -213,7 +213,7 @@ def _print_panel(panel: Panel, rows: Sequence[Figure], fakes: float) -> None:
             )
             print_table((f"{grid.one} / {grid.two}", *grid.answers[1]), lines)
         return
-    columns = ["value", "share"] if panel.of_shares else ["", "figure"]
+    columns = ["value", "share"] if panel.of_shares else ["", unit or "figure"]
     columns += ["band" if panel.band else "interval"]
     has_answers = any(row.answers is not None for row in rows)
     columns += ["answers"] if has_answers else []

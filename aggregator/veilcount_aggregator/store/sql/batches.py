@@ -10,7 +10,8 @@ from veilcount_analysis.series.series import Series
 
 from ..interface import BatchChange, Cell
 from ..series_reports import Bytes, Flags
-from .intake import MOST, ensure_series
+from .intake import MOST
+from .remembered import ensure_series
 from .sql_connection import SqlConnection
 from .tallies import SqlTally
 

@@ -1,18 +1,37 @@
-"""The intake in SQL: a group is judged and counted, and a row is closed."""
+"""The intake in SQL: a group is judged and counted, and a row is closed.
+
+Nearly all reports are of rows that are not there yet. So a group's rows are first presumed new:
+they are inserted without having been looked up. Where one was there already, or a report is not to
+be counted, `RowsUnknown` undoes all, and the group is committed again with its rows looked up.
+"""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
+import numpy as np
+
+from veilcount_analysis.mechanisms import tally
 from veilcount_analysis.series.series import Series
 
-from ..series_reports import Codes, Quota, SeriesReports, ServiceCounts, coalesce, refusal_counts
+from ..interface import Cell
+from ..series_reports import (
+    COUNTED,
+    Bytes,
+    Codes,
+    SeriesReports,
+    ServiceCounter,
+    ServiceCounts,
+    coalesce,
+    refusal_counts,
+)
 from ..slot_rules import Row, SeriesState, assign_verdicts, histogram_change, row_keys
-from ..transfer_format import bitmap_bytes, decode_numbers, encode_numbers, pad_zeros
+from ..transfer_format import bitmap_bytes, encode_numbers, pad_zeros
+from .remembered import Remembered, RememberedSeries, ensure_series
 from .sql_connection import SqlConnection
-from .tallies import SqlTally
+from .tallies import PUT_WHOLE, SMALL, SqlTally
 
 _SPENT = "select spent from ledger where series = ? and epoch = ? and row = ?"
 #: so many rows are read or written at once; fewer than `LEAST` are read one by one
@@ -22,18 +41,16 @@ _SPENT_MANY = [
     f"select row, spent from ledger where series = ? and epoch = ? and row in ({marks})"  # noqa: S608 - question marks
     for marks in (", ".join("?" * many) for many in range(MOST + 1))
 ]
-_SPEND_MANY = [
-    "insert into ledger (series, epoch, row, spent)"  # noqa: S608 - question marks
-    f" values {marks} on conflict do update set spent = excluded.spent"
+_INSERT_MANY = [
+    f"insert into ledger (series, epoch, row, spent) values {marks}"  # noqa: S608 - question marks
     for marks in (", ".join(["(?, ?, ?, ?)"] * many) for many in range(MOST + 1))
 ]
-_NEW_ROWS = "select rows from new_rows where series = ? and period = ?"
+_SPEND_MANY = [
+    f"{insert} on conflict do update set spent = excluded.spent" for insert in _INSERT_MANY
+]
+_SPEND_NEW = [f"{insert} on conflict do nothing" for insert in _INSERT_MANY]
 _GROW = "replace into new_rows (series, period, rows) values (?, ?, ?)"
-_HOURLY = "select rows from hourly where hour = ? and series = ? and source = ?"
 _CHARGE = "replace into hourly (hour, series, source, rows) values (?, ?, ?, ?)"
-#: hours whose quotas are kept: the running one, and one for clocks that differ
-_HOURS_KEPT = 2
-_SPENT_ROWS = "select rows from spent_rows where series = ? and epoch = ?"
 _MOVE = "replace into spent_rows (series, epoch, rows) values (?, ?, ?)"
 
 
@@ -44,12 +61,8 @@ COUNT = (
 )
 
 
-class _Lookup:
-    """What a series has spent, looked up when a key is first read."""
-
-    def __init__(self, database: SqlConnection, number: int) -> None:
-        self._database = database
-        self._number = number
+class RowsUnknown(Exception):
+    """Rows have to be looked up: not all of a group are new, or not all reports are counted."""
 
 
 def unique_rows(keys: Iterable[Row]) -> Iterable[Row]:
@@ -57,8 +70,22 @@ def unique_rows(keys: Iterable[Row]) -> Iterable[Row]:
     return dict.fromkeys(keys)
 
 
-class _Rows(_Lookup, dict[Row, int]):
+class _NewRows(dict[Row, int]):
+    """The rows of a series, all presumed new."""
+
+    def __missing__(self, key: Row) -> int:
+        return 0
+
+    def look_up(self, keys: Iterable[Row]) -> None:
+        """Look up nothing."""
+
+
+class _Rows(dict[Row, int]):
     """The rows of a series: looked up many at once, or else one by one."""
+
+    def __init__(self, database: SqlConnection, number: int) -> None:
+        self._database = database
+        self._number = number
 
     def __missing__(self, key: Row) -> int:
         row = self._database.execute(_SPENT, (self._number, *key)).fetchone()
@@ -85,65 +112,31 @@ class _Rows(_Lookup, dict[Row, int]):
                 self[epoch, row] = int.from_bytes(rows.get(row, b""), "little")
 
 
-class _Periods(_Lookup, dict[int, int]):
-    """The new rows of each period of a series."""
-
-    def __missing__(self, period: int) -> int:
-        row = self._database.execute(_NEW_ROWS, (self._number, period)).fetchone()
-        self[period] = row[0] if row else 0
-        return self[period]
-
-
-class _Hourly(_Lookup, dict[Quota, int]):
-    """What of each quota is spent."""
-
-    def __missing__(self, quota: Quota) -> int:
-        key = (quota.hour, self._number, quota.source)
-        row = self._database.execute(_HOURLY, key).fetchone()
-        if row is None:
-            old = quota.hour - _HOURS_KEPT
-            self._database.execute("delete from hourly where hour <= ?", (old,))
-        self[quota] = row[0] if row else 0
-        return self[quota]
-
-
-def find_series(database: SqlConnection, fingerprint: str) -> tuple[int, int] | None:
-    """Return the number of a series and its first epoch that was not dropped."""
-    row: tuple[int, int] | None = database.execute(
-        "select number, dropped from series where fingerprint = ?", (fingerprint,)
-    ).fetchone()
-    return row
-
-
-def ensure_series(database: SqlConnection, fingerprint: str) -> tuple[int, int]:
-    """Return the same; a series that is new here gets a number."""
-    numbers = find_series(database, fingerprint)
-    if numbers is not None:
-        return numbers
-    inserted = database.execute("insert into series (fingerprint) values (?)", (fingerprint,))
-    return inserted.lastrowid or 0, 0
-
-
 def commit_group(
-    database: SqlConnection, group: Sequence[SeriesReports], counts: ServiceCounts
+    database: SqlConnection,
+    remembered: Remembered,
+    group: Sequence[SeriesReports],
+    counts: ServiceCounts,
+    *,
+    presumed_new: bool,
 ) -> list[Codes]:
-    """Judge and count a group."""
-    states: dict[str, tuple[int, SeriesState, _Rows]] = {}
+    """Judge and count a group; RowsUnknown: the rows of this one cannot be presumed new."""
+    turns: dict[str, _Turn] = {}
     verdicts: dict[int, Codes] = {}
     for joined in coalesce(group):
-        reports = joined.reports
-        name = reports.series.fingerprint
-        if name not in states:
-            states[name] = _turn(database, reports.series)
-        _, state, held = states[name]
-        rows = row_keys(reports)
-        held.look_up(rows)
-        verdicts.update(joined.parts(group, assign_verdicts(state, reports, rows)))
+        series = joined.reports.series
+        if series.fingerprint not in turns:
+            place = remembered.series(database, series)
+            rows = _NewRows() if presumed_new else _Rows(database, place.number)
+            turns[series.fingerprint] = _Turn(place, series, rows)
+        codes = turns[series.fingerprint].judge(joined.reports)
+        if presumed_new and (codes != COUNTED).any():
+            raise RowsUnknown
+        verdicts.update(joined.parts(group, codes))
+    _write(database, list(turns.values()), presumed_new=presumed_new)
     counted = Counter(counts)
-    _write(database, [(number, state) for number, state, _ in states.values()])
-    for _, state, _ in states.values():
-        for (period, code), times in state.refused.items():
-            counted.update(refusal_counts(state.series.fingerprint, period, code, times))
+    for turn in turns.values():
+        counted.update(turn.refused())
     database.executemany(COUNT, [(*counter, times) for counter, times in counted.items() if times])
     return [verdicts[place] for place in range(len(group))]
 
@@ -163,50 +156,101 @@ def close_row(database: SqlConnection, series: Series, epochs: Iterable[int], ro
     return any(closed)
 
 
-def _turn(database: SqlConnection, series: Series) -> tuple[int, SeriesState, _Rows]:
-    number, dropped = ensure_series(database, series.fingerprint)
-    rows = _Rows(database, number)
-    periods, hourly = _Periods(database, number), _Hourly(database, number)
-    return number, SeriesState(series, dropped, rows, periods, hourly), rows
+class _Turn:
+    """One series in one group: what it changes, as the rows that are written."""
+
+    def __init__(
+        self, remembered: RememberedSeries, series: Series, rows: _NewRows | _Rows
+    ) -> None:
+        self.number = remembered.number
+        self.is_small = series.counters <= SMALL
+        self._remembered = remembered
+        self._rows = rows
+        self._state = SeriesState(
+            series, remembered.dropped, rows, remembered.new_rows, remembered.hourly
+        )
+
+    def judge(self, reports: SeriesReports) -> Codes:
+        """Return the verdicts of reports, and take those that count."""
+        rows = row_keys(reports)
+        self._rows.look_up(rows)
+        return assign_verdicts(self._state, reports, rows)
+
+    def refused(self) -> ServiceCounts:
+        """Return the counters of what was refused."""
+        counted = Counter[ServiceCounter]()
+        for (period, code), times in self._state.refused.items():
+            counted.update(refusal_counts(self._state.series.fingerprint, period, code, times))
+        return counted
+
+    def spent(self) -> Iterator[tuple[int, int, bytes, bytes]]:
+        """Yield the rows that have spent something."""
+        size = bitmap_bytes(self._state.series.bits)
+        for row in self._state.changed:
+            yield self.number, *row, self._state.spent[row].to_bytes(size, "little")
+
+    def grown(self) -> Iterator[tuple[int, int, int]]:
+        """Yield the periods with new rows."""
+        for period in self._state.grown:
+            yield self.number, period, self._state.new_rows[period]
+
+    def charged(self) -> Iterator[tuple[int, int, str, int]]:
+        """Yield the quotas with new rows."""
+        for quota in self._state.charged:
+            yield quota.hour, self.number, quota.source, self._state.hourly[quota]
+
+    def moved(self) -> Iterator[tuple[int, int, bytes]]:
+        """Yield the histograms that have changed."""
+        for epoch in {epoch for epoch, *_ in self._state.steps}:
+            change = histogram_change(self._state, epoch)
+            rows = pad_zeros(self._remembered.spent_rows[epoch], max(change))
+            for spent, by in change.items():
+                rows[spent - 1] += by
+            self._remembered.spent_rows[epoch] = rows
+            yield self.number, epoch, encode_numbers(rows)
+
+    def counted(self) -> Iterator[tuple[Cell, Bytes]]:
+        """Yield the messages of each cell."""
+        for cell, messages in self._state.counted.items():
+            yield cell, messages[0] if len(messages) == 1 else np.concatenate(messages)
+
+    def small_tallies(self) -> Iterator[tuple[int, int, int, int, bytes]]:
+        """Yield small tallies that have grown, and by how many reports."""
+        series, tallies = self._state.series, self._remembered.tallies
+        for cell, messages in self.counted():
+            counters = pad_zeros(tallies[cell], series.counters)
+            counters += tally(series.collection, messages)
+            tallies[cell] = counters
+            yield self.number, *cell, len(messages), encode_numbers(counters)
+
+    def add_parts(self, database: SqlConnection) -> None:
+        """Add what has come to large tallies."""
+        for cell, messages in self.counted():
+            SqlTally(database, self.number, cell).add(self._state.series, messages)
 
 
-def _write(database: SqlConnection, states: Sequence[tuple[int, SeriesState]]) -> None:
+def _write(database: SqlConnection, turns: Sequence[_Turn], *, presumed_new: bool) -> None:
     """Write what a group changed: a statement for all series costs little more than for one."""
-    spent = [
-        (number, *row, state.spent[row].to_bytes(bitmap_bytes(state.series.bits), "little"))
-        for number, state in states
-        for row in state.changed
-    ]
+    _spend(database, [row for turn in turns for row in turn.spent()], presumed_new=presumed_new)
+    for statement, rows in (
+        (_GROW, [row for turn in turns for row in turn.grown()]),
+        (_CHARGE, [row for turn in turns for row in turn.charged()]),
+        (_MOVE, [row for turn in turns for row in turn.moved()]),
+        (PUT_WHOLE, [row for turn in turns if turn.is_small for row in turn.small_tallies()]),
+    ):
+        database.executemany(statement, rows)
+    for turn in turns:
+        if not turn.is_small:
+            turn.add_parts(database)
+
+
+def _spend(
+    database: SqlConnection, spent: Sequence[tuple[int, int, bytes, bytes]], *, presumed_new: bool
+) -> None:
     # Many a statement, not one: between two, other threads take the interpreter's lock.
+    statements = _SPEND_NEW if presumed_new else _SPEND_MANY
     for first in range(0, len(spent), MOST):
         some = spent[first : first + MOST]
-        database.execute(_SPEND_MANY[len(some)], list(chain.from_iterable(some)))
-    database.executemany(
-        _GROW,
-        [
-            (number, period, state.new_rows[period])
-            for number, state in states
-            for period in state.grown
-        ],
-    )
-    database.executemany(
-        _CHARGE,
-        [
-            (quota.hour, number, quota.source, state.hourly[quota])
-            for number, state in states
-            for quota in state.charged
-        ],
-    )
-    for number, state in states:
-        for epoch in {epoch for epoch, *_ in state.steps}:
-            _move(database, number, epoch, histogram_change(state, epoch))
-        for cell, count in state.counted.items():
-            SqlTally(database, number, cell).add(state.series, count)
-
-
-def _move(database: SqlConnection, number: int, epoch: int, change: Mapping[int, int]) -> None:
-    row = database.execute(_SPENT_ROWS, (number, epoch)).fetchone()
-    spent_rows = pad_zeros(decode_numbers(row[0] if row else b""), max(change))
-    for spent, by in change.items():
-        spent_rows[spent - 1] += by
-    database.execute(_MOVE, (number, epoch, encode_numbers(spent_rows)))
+        inserted = database.execute(statements[len(some)], list(chain.from_iterable(some)))
+        if presumed_new and inserted.rowcount != len(some):
+            raise RowsUnknown

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from time import sleep
 from typing import Any
@@ -25,12 +27,17 @@ from ..series_reports import (
 )
 from ..transfer_format import decode_numbers, pad_zeros
 from . import batches, intake, transfer
+from .intake import RowsUnknown
 from .records import SqlRecords, set_read_only
+from .remembered import Remembered, ensure_series, find_series
 from .row_deletion import next_range
 from .tallies import SqlTally, unmerged_cells
 
 #: between two tallies that are merged, for those who wait
 PAUSE = 0.002
+
+#: groups that are looked up after one whose rows were not all new: retries come together
+LOOKED_UP = 16
 
 #: drops at an instant or before: they become final, and nothing of them can be restored
 _OLD_MARKS = "from drop_mark where series = :series and at <= :before"
@@ -45,9 +52,39 @@ class SqlStore(SqlRecords):
 
     # -- the intake ----------------------------------------------------------------------------
 
+    def __init__(self) -> None:
+        self._remembered = Remembered()
+        self._looking_up = 0  # groups that are to be looked up before rows are presumed new again
+
+    @abstractmethod
+    def moments(self) -> tuple[Hashable, Hashable]:
+        """In a transaction of changes, return the moment that it began at, and the present one.
+
+        A moment is over as soon as anybody writes something.
+        """
+
     def commit(self, group: Sequence[SeriesReports], counts: ServiceCounts) -> list[Codes]:
+        if not self._looking_up:
+            with suppress(RowsUnknown):
+                return self._commit(group, counts, presumed_new=True)
+            self._looking_up = LOOKED_UP
+        self._looking_up -= 1
+        return self._commit(group, counts, presumed_new=False)
+
+    def _commit(
+        self, group: Sequence[SeriesReports], counts: ServiceCounts, *, presumed_new: bool
+    ) -> list[Codes]:
         with self.changing() as database:
-            return intake.commit_group(database, group, counts)
+            remembered, self._remembered = self._remembered, Remembered()
+            begun, _ = self.moments()
+            if remembered.is_full or remembered.moment != begun:
+                remembered = Remembered()
+            codes = intake.commit_group(
+                database, remembered, group, counts, presumed_new=presumed_new
+            )
+            _, remembered.moment = self.moments()
+        self._remembered = remembered
+        return codes
 
     def close_row(self, series: Series, epochs: Sequence[int], row: bytes) -> bool:
         with self.changing() as database:
@@ -64,11 +101,11 @@ class SqlStore(SqlRecords):
                 f"{series.collection.name}: its epochs may be dropped from {due} on"
             )
         with self.reading() as database:
-            numbers = intake.find_series(database, series.fingerprint)
+            numbers = find_series(database, series.fingerprint)
         if numbers is not None and epochs <= numbers[1]:
             return 0
         with self.changing() as database:
-            number, dropped = intake.ensure_series(database, series.fingerprint)
+            number, dropped = ensure_series(database, series.fingerprint)
             if epochs <= dropped:
                 return 0
             database.execute("update series set dropped = ? where number = ?", (epochs, number))
@@ -78,7 +115,7 @@ class SqlStore(SqlRecords):
 
     def finalize_dropped(self, series: Series, kept: timedelta, now: datetime) -> None:
         with self.reading() as database:
-            number, _ = intake.find_series(database, series.fingerprint) or (0, 0)
+            number, _ = find_series(database, series.fingerprint) or (0, 0)
             before = {"series": number, "before": int((now - kept).timestamp())}
             due = database.execute(f"select 1 {_OLD_MARKS}", before).fetchone()
         if due:
@@ -98,7 +135,7 @@ class SqlStore(SqlRecords):
 
     def restore_dropped(self, series: Series) -> int:
         with self.changing() as database:
-            number, _ = intake.find_series(database, series.fingerprint) or (0, 0)
+            number, _ = find_series(database, series.fingerprint) or (0, 0)
             marked = database.execute(
                 "select dropped - deleted from series where number = ?", (number,)
             ).fetchone()
@@ -126,7 +163,7 @@ class SqlStore(SqlRecords):
 
     def counters(self, series: Series, cells: Sequence[Cell]) -> Counters:
         with self.reading() as database:
-            number, _ = intake.find_series(database, series.fingerprint) or (0, 0)
+            number, _ = find_series(database, series.fingerprint) or (0, 0)
             tallies = [SqlTally(database, number, cell) for cell in cells]
             if series.counts_hashes:
                 return merge_hash_counts(tally.hash_counts() for tally in tallies)
@@ -176,7 +213,7 @@ class SqlStore(SqlRecords):
 
     def spent_tokens(self, series: Series, period: int, rows: Bytes) -> Flags:
         with self.reading() as database:
-            number, _ = intake.find_series(database, series.fingerprint) or (0, 0)
+            number, _ = find_series(database, series.fingerprint) or (0, 0)
             return batches.spent_tokens(database, number, period, rows)
 
     def change_batch(self, series: Series, change: BatchChange) -> bool:
@@ -185,7 +222,7 @@ class SqlStore(SqlRecords):
 
     def forget_tokens(self, series: Series, period: int) -> None:
         with self.changing() as database:
-            number, _ = intake.ensure_series(database, series.fingerprint)
+            number, _ = ensure_series(database, series.fingerprint)
             query = "delete from spent_token where series = ? and period = ?"
             database.execute(query, (number, period))
 

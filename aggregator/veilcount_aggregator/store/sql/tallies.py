@@ -8,7 +8,7 @@ number in it was written once a level. A tally of hashes is kept in parts alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ from veilcount_analysis.series.series import Series
 
 from ..interface import Cell
 from ..series_reports import Bytes, Counters
-from ..transfer_format import decode_numbers, encode_numbers
+from ..transfer_format import decode_numbers, encode_numbers, pad_zeros
 from .sql_connection import SqlConnection
 
 #: so many counters are one blob, read and written whole
@@ -30,7 +30,8 @@ FAN = 32
 #: the level that holds one part
 TOP = 3
 
-_ADD = (
+#: adds to n, and puts the counters
+PUT_WHOLE = (
     "insert into tally (series, period, segment, n, counters) values (?, ?, ?, ?, ?)"
     " on conflict do update set n = n + excluded.n, counters = excluded.counters"
 )
@@ -57,25 +58,18 @@ class SqlTally:
         self._database = database
         self._here = (number, *cell)
 
-    def add(self, series: Series, found: Sequence[Bytes]) -> None:
-        """Count messages."""
-        messages = found[0] if len(found) == 1 else np.concatenate(found)
-        if series.counters <= SMALL:
-            self._grow_whole(len(messages), tally(series.collection, messages))
-        else:
-            part = TallyPart.touched(series, messages)
-            self._grow_parts(len(messages), part, series)
+    def add(self, series: Series, messages: Bytes) -> None:
+        """Count messages in a large tally."""
+        self._grow_parts(len(messages), TallyPart.touched(series, messages), series)
 
     def grow(self, series: Series, n: int, counters: Counters) -> None:
         """Add what was counted elsewhere."""
         if series.counters <= SMALL:
-            self._grow_whole(n, counters.copy())
+            total = pad_zeros(self.whole(), series.counters)
+            total += counters
+            self._database.execute(PUT_WHOLE, (*self._here, n, encode_numbers(total)))
         else:
             self._grow_parts(n, TallyPart.from_counters(counters), series)
-
-    def _grow_whole(self, n: int, total: Counters) -> None:
-        self._add_whole(total)
-        self._database.execute(_ADD, (*self._here, n, encode_numbers(total)))
 
     def _grow_parts(self, n: int, part: TallyPart, series: Series) -> None:
         self._append(0, part)
@@ -85,7 +79,8 @@ class SqlTally:
 
     def add_to(self, total: Counters) -> None:
         """Add the counters to a total."""
-        self._add_whole(total)
+        whole = self.whole()
+        total[: len(whole)] += whole
         for part in self._parts(TOP):
             part.add_to(total)
 
@@ -95,11 +90,10 @@ class SqlTally:
 
     def read(self) -> Counters:
         """Return the counters as far as any was touched, without knowing how many there are."""
-        whole = [TallyPart(PartForm.DENSE, body) for (body,) in self._whole()]
-        parts = [*whole, *self._parts(TOP)]
+        parts = list(self._parts(TOP))
         if any(part.form == PartForm.HASHES for part in parts):
             return self.hash_counts()
-        total = np.zeros(max((part.reach for part in parts), default=0), np.int64)
+        total = pad_zeros(self.whole(), max((part.reach for part in parts), default=0))
         for part in parts:
             part.add_to(total)
         return total
@@ -109,7 +103,9 @@ class SqlTally:
         self._database.execute(_CLEAR, self._here)
         self._database.execute(_CLEAR_PARTS, (*self._here, TOP))
         small = counters.ndim == 1 and len(counters) <= SMALL
-        self._database.execute(_ADD, (*self._here, n, encode_numbers(counters) if small else b""))
+        self._database.execute(
+            PUT_WHOLE, (*self._here, n, encode_numbers(counters) if small else b"")
+        )
         if not small:
             self._append(TOP, TallyPart.from_counters(counters))
 
@@ -117,13 +113,10 @@ class SqlTally:
         """Make one part of all: it is read fastest, and nothing comes any more."""
         self._merge(TOP, series)
 
-    def _whole(self) -> Iterable[tuple[bytes]]:
-        rows: Iterable[tuple[bytes]] = self._database.execute(_WHOLE, self._here)
-        return rows
-
-    def _add_whole(self, total: Counters) -> None:
-        for (body,) in self._whole():
-            TallyPart(PartForm.DENSE, body).add_to(total)
+    def whole(self) -> Counters:
+        """Return the counters of a small tally, without knowing how many there are."""
+        row = self._database.execute(_WHOLE, self._here).fetchone()
+        return decode_numbers(row[0] if row else b"")
 
     def _parts(self, level: int) -> Iterator[TallyPart]:
         rows = self._database.execute(_PARTS, (*self._here, level))

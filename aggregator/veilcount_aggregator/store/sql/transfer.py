@@ -26,8 +26,8 @@ from ..transfer_format import (
     token_rows,
 )
 from .batches import put_entry, spend_tokens
-from .intake import ensure_series
 from .records import advance_generation, put_record
+from .remembered import ensure_series
 from .sql_connection import SqlConnection, SqlReader
 from .tallies import SqlTally
 

@@ -18,6 +18,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from threading import Lock, get_ident
+from typing import NamedTuple
 from weakref import WeakSet
 
 from veilcount_serving.errors import system_reason
@@ -55,12 +56,21 @@ WAL_BYTES = 64 << 20
 NO_FILE = (0, 0)
 
 
+class Moment(NamedTuple):
+    """A state of the file, as one connection sees it."""
+
+    database: sqlite3.Connection
+    version: int  # that other connections' commits change
+    changes: int  # of this connection
+
+
 class SqliteDatabase:
     """One store's file."""
 
     def __init__(self, place: SqliteUrl) -> None:
         self.place = place
         self.condition = WriteHealth()
+        self.found: Moment | None = None  # by the transaction under way, or the last one
         self._make = False
         self._identity = NO_FILE
         self._writer: sqlite3.Connection | None = None
@@ -93,13 +103,13 @@ class SqliteDatabase:
             database.execute("begin immediate")
             # Whoever upgraded this store did not end this process first: it writes no more.
             refuse_other_format(database, str(self.place.path))
+            self.found = _moment(database)
             restored = self._count_restored_logs(database)
-            before = database.total_changes
             yield database
             database.execute("commit")
             self._restored_logs -= restored
             self._keep_log(database)
-            if database.total_changes != before:
+            if database.total_changes != self.found.changes:
                 self.condition.wrote(probe=probe)
         except (sqlite3.Error, OSError) as error:
             self._close_writer()
@@ -112,6 +122,10 @@ class SqliteDatabase:
         finally:
             self._lock.release()
             self._mine.release()
+
+    def moment(self) -> Moment:
+        """Return what differs as soon as this connection, or any other, has written something."""
+        return _moment(self._database())
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -320,6 +334,11 @@ class SqliteDatabase:
     def _let_go(self) -> None:
         self._close_writer()
         self._lock.close()
+
+
+def _moment(database: sqlite3.Connection) -> Moment:
+    (version,) = database.execute("pragma data_version").fetchone()
+    return Moment(database, version, database.total_changes)
 
 
 def _is_written_back(database: sqlite3.Connection) -> bool:

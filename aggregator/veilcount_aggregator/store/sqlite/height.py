@@ -7,8 +7,6 @@ compares the height under the store's own lock, and no other process can overtak
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
@@ -25,13 +23,12 @@ class SqliteHeight:
         self._path = path
         self._acknowledged = AcknowledgedHeights(path.with_name(path.name + ENDING))
 
-    @contextmanager
-    def raising(self, database: sqlite3.Connection) -> Iterator[None]:
-        """Raise the height in a transaction; refuse one of a file that went back."""
+    def raised(self, database: sqlite3.Connection) -> ShardHeight:
+        """Raise the height in a transaction, and return it; refuse one of a file that went back."""
         if loss := self.loss(database):
             raise StoreWentBack(f"{self._path}: {loss}. {FIX}")
-        yield
-        database.execute("update state set height = height + 1")
+        raised = "update state set height = height + 1 returning id, height, accepted"
+        return _height(database.execute(raised).fetchone())
 
     def keep(self, height: ShardHeight) -> None:
         """Keep the height of a transaction that is about to be acknowledged."""
@@ -54,8 +51,11 @@ class SqliteHeight:
 
 def read_height(database: sqlite3.Connection) -> ShardHeight:
     """Return the height as a transaction sees it."""
-    query = "select id, height, accepted from state"
-    store, height, accepted = database.execute(query).fetchone()
+    return _height(database.execute("select id, height, accepted from state").fetchone())
+
+
+def _height(row: tuple[str, int, int]) -> ShardHeight:
+    store, height, accepted = row
     return ShardHeight(store, "", height, accepted)
 
 

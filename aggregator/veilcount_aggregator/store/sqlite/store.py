@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
 
@@ -33,6 +33,7 @@ class SqliteStore(SqlStore):
     """The store in one file, for the processes of one machine."""
 
     def __init__(self, file: SqliteDatabase) -> None:
+        super().__init__()
         self.file = file
         self.height = SqliteHeight(file.place.path)
 
@@ -50,10 +51,12 @@ class SqliteStore(SqlStore):
                 raise StoreReadOnly(
                     "the store is read-only: it was copied, or is being copied, to another"
                 )
-            with self.height.raising(database):
-                yield database
-            height = read_height(database)
+            height = self.height.raised(database)
+            yield database
         self.height.keep(height)
+
+    def moments(self) -> tuple[Hashable, Hashable]:
+        return self.file.found, self.file.moment()
 
     def incarnation(self) -> str:
         """Return the store's id, and when an older file was last accepted as the store.

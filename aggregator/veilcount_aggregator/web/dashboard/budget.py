@@ -36,7 +36,7 @@ from .charts import (
 from .formatting import short_percent
 from .pages import Content, Context, page, render, series_choice
 from .scales import Tick
-from .svg import Gauge
+from .svg import HEADROOM, Gauge
 
 FIELDS = ("delta", "n")
 
@@ -71,9 +71,6 @@ def budget(context: Context, name: str) -> Response | Content:
     }
 
 
-NARROW = 12  # percent of a gauge, in which two labels would overlap
-
-
 def spent_gauge(account: CollectionBudget) -> Gauge | None:
     """Return what one person can reveal, and what one has spent; None: it is not counted."""
     spent, most = account.spent, account.figures.user
@@ -81,9 +78,7 @@ def spent_gauge(account: CollectionBudget) -> Gauge | None:
         return None
     text = f"epsilon {number_format.epsilon(spent.worst)}"
     filled = round(100 * min(float(spent.worst / most), 1.0), 2)
-    marks = [Tick(0.0, "0"), Tick(100.0, f"epsilon {decimal(most)}")]
-    if NARROW < filled < 100 - NARROW:
-        marks.insert(1, Tick(filled, text))
+    marks = (Tick(0.0, "0"), Tick(filled, text), Tick(100.0, f"epsilon {decimal(most)}"))
     legend = (
         f"Outlined: epsilon {decimal(most)}, which one person can reveal; filled: {text}, which one"
         " pseudonym has spent at most."
@@ -148,9 +143,10 @@ def composition_chart(
         float,
         lambda n, name, figure: f"{n:,} answers, {name}: epsilon {number_format.epsilon(figure)}",
     )
+    y = Axis("epsilon", ends=(0.0, HEADROOM * float(points[-1].plain)))
     return Chart(
         "composed",
-        Lines(parts, Axis("answers of one person"), Axis("epsilon")),
+        Lines(parts, Axis("answers of one person"), y),
         "Epsilon of several answers together. The plain sum always holds, and is enforced; the"
         f" other two hold with delta = {decimal(delta)}, on a schedule fixed in advance.",
         ("Answers", "Plain sum", "Any mechanism", "This mechanism"),

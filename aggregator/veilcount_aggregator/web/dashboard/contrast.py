@@ -33,7 +33,6 @@ from .pages import Content, Context, page, render, series_choice
 from .scales import Tick
 from .svg import Gauge
 
-CLOSE = 88  # percent of the gauge: a label further right would cover the last one
 CAPTION = "The same question to two halves of the devices, each estimate with its interval."
 EXACT = 10_000  # people: larger numbers are rounded on the gauge
 GAUGE = {
@@ -69,10 +68,8 @@ def _gauge(contrast: TrustComparison) -> Gauge:
     needed = {row: contrast.line(row).devices_as_central for row in GAUGE}
     most = max(needed.values())
     places = {row: _place(people, contrast.n, most) for row, people in needed.items()}
-    every = [Tick(places[row], f"{GAUGE[row]}: {_people(needed[row])}") for row in GAUGE]
-    text = "; ".join(tick.text for tick in every)
-    apart = [tick for tick in every[:-1] if tick.at <= CLOSE]
-    marks = [*apart, every[-1]]
+    marks = [Tick(places[row], f"{GAUGE[row]}: {_people(needed[row])}") for row in GAUGE]
+    text = "; ".join(tick.text for tick in marks)
     legend = "People needed for the error of a trusted curator, on a logarithmic scale."
     return Gauge(f"{legend} {text}", places[Model.LOCAL], marks, legend)
 

@@ -21,7 +21,6 @@ from ...queries import Snapshot
 from ...queries.releases import latest_release
 from ...store import VERDICT, Cell, DurabilityState, ServiceCounter, Store, StoreHealth
 from ...store.restore_lock import release_lock_reason
-from .collection.definition_history import counted
 from .collection_status import State, collection_status, reports_by_period, trend
 from .headline import latest_headline
 from .pages import Content, Context, page
@@ -82,7 +81,7 @@ def overview_row(
         "model": f"{collection.model}{_shared_with(collection)}",
         "status": collection_status(newest, today),
         "n": "" if n is None else f"{n:,}",
-        "counted": WITHHELD if n is None else counted(collection),
+        "withheld": WITHHELD,
         "epsilon": epsilons(collection),
         "tone": tone,
         "headline": headline,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from .charts import Axis, Bars, Drawing, HeatMap, Lines, Part, StackedColumns
 from .scales import (
     DIGITS,
+    NARROW,
     WHOLE,
     Scale,
     Tick,
@@ -24,7 +25,7 @@ from .scales import (
 
 HUES = ("one", "two", "three", "four", "five", "six", "seven")
 REST = "rest"
-HEADROOM = 1.05  # of the tallest column
+HEADROOM = 1.05  # of the tallest column, or of the highest line
 BAR, COLUMN = 0.58, 0.88  # of the height of a row, and of the width of a column
 ROW, PART, GAP = 34, 20, 12  # pixels: a row of one part; one of several parts, and between rows
 POINTED, POINT = "10", "4"  # radius in pixels: where a point reacts, and what is drawn of it
@@ -87,6 +88,26 @@ class Gauge:
     marks: Sequence[Tick]
     legend: str = ""
 
+    @property
+    def labels(self) -> list[tuple[Tick, int]]:
+        """Each label with its line: the first, above the bar, or one below it that is free.
+
+        Free on a narrow screen, so that labels never overlap on a wide one.
+        """
+        ends = [-WHOLE] * len(self.marks)
+        placed = []
+        for tick in self.marks:
+            start, end = tick.ends(NARROW)
+            line = next(line for line, free_from in enumerate(ends) if start >= free_from)
+            ends[line] = end + NARROW
+            placed.append((tick, line))
+        return placed
+
+    @property
+    def lines(self) -> int:
+        """How many lines the labels take, the one above the bar among them."""
+        return 1 + max((line for _, line in self.labels), default=0)
+
 
 # -- bars, columns and lines -----------------------------------------------------------------------
 
@@ -135,6 +156,7 @@ class Plot:
     paths: tuple[Path, ...] = ()
     rule: Tick | None = None
     zero: float | None = None
+    level: float | None = None  # of zero, between other numbers of a vertical axis
 
     @property
     def left(self) -> int:
@@ -274,6 +296,7 @@ def _lines(drawing: Lines) -> Plot:
         vertical(axis_ticks(drawing.y, y)),
         paths=tuple(path for line in lines for path in _paths(*line, y)),
         rule=drawing.rule and Tick(x.at(drawing.rule[0]), drawing.rule[1]),
+        level=rise(y.at(0.0)) if y.low < 0 < y.high else None,
     )
 
 
@@ -291,11 +314,11 @@ def _points(part: Part, axis: Axis, x: Scale, y: Scale) -> Points:
 
 
 def _dots(hue: str, part: Part, points: Points) -> Iterator[Mark]:
-    """Yield a mark for each text; a line without dots shows a point when it is pointed at."""
+    """Yield a mark for each text but ""; without dots, a point shows when it is pointed at."""
     hollow = part.open or (False,) * len(points)
     look = "dot" if part.dots else "dot quiet"
     for (x, y), text, is_open in zip(points, part.texts, hollow, strict=False):
-        if y is not None:
+        if y is not None and text:
             centre = {"cx": _percent(x), "cy": _percent(y)}
             hit = Shape("circle", "hit", centre | {"r": POINTED})
             dot = Shape("circle", look + " hollow" * is_open, centre | {"r": POINT})

@@ -32,7 +32,7 @@ def test_every_share_stands_with_interval_n_and_epsilon(typed: Type, answered: s
     dark = next(line for line in printed.out.splitlines() if line.startswith("dark"))
 
     assert printed.code == 0
-    assert "n = 8,000 answers" in printed.out
+    assert "n = 8,000 reports" in printed.out
     assert "epsilon (substitution) 1 an event, 1 a day, 1 a user" in printed.out
     assert "valid at one planned look" in printed.out
     assert dark.count("%") == 5
@@ -90,7 +90,7 @@ def test_the_command_takes_the_parameters_of_the_endpoint(typed: Type, answered:
 def test_a_contrast_is_of_the_answers_that_are_there(typed: Type, answered: str) -> None:
     printed = typed("contrast", "theme", "--store", answered)
 
-    assert "at n = 8,000: answers of the fullest period (" in printed.out
+    assert "at n = 8,000: reports of the fullest period (" in printed.out
     assert "UTC). Observed, at 95" in printed.out
 
 
@@ -124,7 +124,7 @@ def test_a_comparison_says_what_could_have_been_seen(typed: Type, answered: str)
     assert "would have been seen 4 times in 5" in printed.out
     assert "Detectable" in printed.out
     assert "valid at every look" in printed.out
-    assert printed.out.count("n = 4,000 answers") == 2
+    assert printed.out.count("n = 4,000 reports") == 2
     assert not any(row["differs"] for row in document["rows"])
 
 

@@ -100,3 +100,29 @@ def test_each_question_of_a_group_has_its_part_of_the_devices(typed: Type, tmp_p
     assert [row["group"] and row["group"]["name"] for row in (first, alone)] == ["habits", None]
     assert checked.out.count("group habits: each device answers one of a, b, drawn") == 2
     assert "n = 4,500 reports" in checked.out
+
+
+def test_a_change_is_shown_with_what_it_costs(typed: Type, file: str, tmp_path: Path) -> None:
+    """In each format; the exit code says whether something is to be decided."""
+    old = tmp_path / "old.toml"
+    text = Path(file).read_text(encoding="utf-8")
+    old.write_text(text, encoding="utf-8")
+    same = typed("check", file, "--against", str(old))
+    old.write_text(text[: text.index("[minutes]")], encoding="utf-8")
+    changed = typed("check", file, "--against", str(old), "--format", "markdown")
+    zero = typed("check", file, "--against", str(old), "--exit-zero")
+    document = typed("check", file, "--against", str(old), "--json")
+
+    assert (same.code, changed.code, zero.code, document.code) == (0, 1, 0, 1)
+    assert "new: minutes, crash" in changed.out
+    assert "| minutes | new |" in changed.out
+    assert "need a decision" in changed.err
+    assert "fix   minutes: new: consent does not cover it" in zero.out
+    assert document.json["ok"] is False
+
+
+def test_formats_are_of_a_comparison(typed: Type, file: str) -> None:
+    refused = typed("check", file, "--format", "github")
+
+    assert refused.code == 2
+    assert "give --against" in refused.err

@@ -122,3 +122,29 @@ def test_the_notice_claims_nothing_that_is_not_so(file: str) -> None:
     assert "random on your device" not in part_text(family["crash"], SENT)
     assert "memory" not in part_text(family["theme"], KEPT)
     assert "disk" not in part_text(family["theme"], KEPT)
+
+
+def test_drafts_are_marked_as_drafts_and_state_the_sums_of_the_file(typed: Type, file: str) -> None:
+    """Of one question, too: a device's limit is that of the whole file."""
+    assessment, record = (
+        typed("notice", file, "minutes", option) for option in ("--dpia", "--records")
+    )
+    whole = typed("notice", file, "--dpia", "--json").json
+
+    assert (assessment.code, record.code) == (0, 0)
+    for printed in (assessment.out, record.out):
+        assert "no legal advice" in printed
+        assert "**[to be completed: " in printed
+        assert "## minutes" in printed
+        assert "## theme" not in printed
+    assert "At most 4 times a day" in record.out
+    assert "reveal at most epsilon" in assessment.out
+    assert "reveal at most epsilon" not in record.out
+    assert {section["title"] for section in whole["sections"]} > {"theme", "minutes", "crash"}
+
+
+def test_two_drafts_are_two_documents(typed: Type, file: str) -> None:
+    refused = typed("notice", file, "--dpia", "--records")
+
+    assert refused.code == 2
+    assert "each is a document of its own" in refused.err

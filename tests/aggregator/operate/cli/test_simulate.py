@@ -45,7 +45,11 @@ def test_a_seed_gives_the_same_figures_and_none_gives_others(typed: Type, file: 
 
     assert one == same
     assert drawn != again
-    for text in ("n = 999 devices, one answer each, epsilon 1", "of these n answers", "interval"):
+    for text in (
+        "n = 999 devices, one answer each, epsilon 1",
+        "of the answers in these n reports",
+        "interval",
+    ):
         assert text in one
 
 
@@ -185,7 +189,7 @@ def test_moments_are_shown_with_the_true_ones_in_their_units(typed: Type, others
     assert rows["coefficient", "hours", "age"]["truth"] == pytest.approx(0.3 * 60 / 100)
     assert all(row["low"] < row["truth"] < row["high"] for row in rows.values())
     assert "the truth is in 8 of 8 intervals stated" in table
-    assert "of the population that could have been asked" in table
+    assert "of everybody who could have been asked" in table
 
 
 def test_tables_are_shown_with_the_true_ones(typed: Type, others: str) -> None:

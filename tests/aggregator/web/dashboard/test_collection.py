@@ -29,9 +29,9 @@ PAGES: list[tuple[str, list[Any], tuple[str, ...]]] = [
         ["dark", "light", "system"],
         (
             r"dark is 12 to 1\d of 100 higher in arm A than in arm B\. Usable Of 3 values",
-            r"All together: 49 to 5[12] of 100 answers are dark\. 27,751 answers,",
+            r"All together: 49 to 5[12] of 100 answers are dark\. 27,751 reports,",
             r"1 Jul to 31 Dec 2026 \(UTC\); the latest",
-            "95 % interval of each value on its own, valid at one planned look",
+            "95 % interval of each value is of the answers in these n reports, and valid at one",
             "hold the true figure of a value chosen beforehand 19 times in 20.",
             "Show where the figures could lie if 1% of the reports were fake",
             r"dark 50\.\d+% 49\.\d+% to 51\.\d+% 13,\d{3}",
@@ -47,7 +47,7 @@ PAGES: list[tuple[str, list[Any], tuple[str, ...]]] = [
         [],
         (
             r'Changes in the next definition 1 value is new: \["system"\] epsilon was 1, is 2',
-            "1,200 answers, for UTC days 1 to 30 Jun 2026",
+            "1,200 reports, for UTC days 1 to 30 Jun 2026",
         ),
     ),
     (
@@ -56,7 +56,7 @@ PAGES: list[tuple[str, list[Any], tuple[str, ...]]] = [
         (
             r"Before, 1 to 31 Oct 2026",
             r"dark 5\d\.\d+% .*? 52\.\d+% \(50\.\d+% to 54\.\d+%\)",
-            r"5,950 answers, 1 to 30 Nov 2026",
+            r"5,950 reports, 1 to 30 Nov 2026",
         ),
     ),
     ("theme?from=2026-08-01&to=2026-11-30", [...] * 3, ("^(?!.*Before)",)),  # begins in July
@@ -65,18 +65,26 @@ PAGES: list[tuple[str, list[Any], tuple[str, ...]]] = [
         "country",
         [...] * 25,
         (
-            "95 % interval of each value on its own, valid at one planned",
+            "The 95 % interval of each value is of ",
             r"Which is larger is not significant, all values compared at once\.",
             r"\d more values? (is|are) above the noise line, all values compared at once",
         ),
     ),
-    ("country?looks=every", [...] * 25, ("each value on its own, valid at every",)),
-    ("minutes", ["Mean"], (r"Mean \d+, \d+ to \d+ Usable", "look, of these n answers")),
+    ("country?looks=every", [...] * 25, ("each value is .*, and valid at every look",)),
+    (
+        "minutes",
+        ["Mean"],
+        (
+            r"Mean \d+ minutes, \d+ to \d+ Usable",
+            "is of the answers in these n reports, and valid at one planned look",
+            "Figure Chart 45 50 Estimate, minutes",
+        ),
+    ),
     # the verdict is on the interval that is shown
     (
         "minutes?looks=every",
         ["Mean"],
-        ("95.% interval of each value on its own, valid at every look",),
+        ("95.% interval of each value is .*, and valid at every look",),
     ),
     ("help", ["search", "menu", ..., "absent"], (r"2\d to 2\d of 100 answers are search Usable",)),
     (
@@ -84,7 +92,7 @@ PAGES: list[tuple[str, list[Any], tuple[str, ...]]] = [
         ["search", "menu", ...],
         (
             r"Rough: from about 5,\d00 on, values are known to \+/- 3 points",
-            "of those who answered, of these n answers",
+            "of those who answered, of the answers in these n reports",
         ),
     ),
     ("plan", ["light · paid", ..., ..., ...], ()),

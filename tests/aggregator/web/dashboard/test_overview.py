@@ -58,14 +58,14 @@ ROWS = {
     "opened": (
         "Was the command palette opened? opened · local · one day",
         "1,800 reports: too few. From about 1,900 on, values of 9% can be told from noise.",
-        "1,800 answers",
+        "1,800 reports",
         "event 0.5 day 0.5 user 10",
         "open until 1 Jan 2027 in 29 days",
     ),
     "help": ("3,700 reports",),  # hidden presence
     "dark": ("local, paired with dark_curated",),
     "dark_curated": ("central, paired with dark",),
-    "theme": ("27,751 answers", "2 definitions, the newest is shown; 1 older with reports"),
+    "theme": ("27,751 reports", "2 definitions, the newest is shown; 1 older with reports"),
     "visits": ("n withheld",),
 }
 

@@ -96,7 +96,7 @@ def test_a_release_is_charged_once_and_shown(deployed: Deployment) -> None:
     assert (release.charges, release.actor) == ({"0": 250_000}, key.id)
     assert "This was released before" in dry_run.text
     assert "Released counts with their intervals, 1 Dec 2026" in page.text
-    assert "Answers withheld" in page.text
+    assert "Reports withheld" in page.text
     assert "100 answers" not in page.text
     assert "1 Dec 2026 0.25 0.75 closed: can be released" in page.text
 
@@ -184,7 +184,7 @@ def test_a_public_count_is_shown_and_not_charged(deployed: Deployment, analyst: 
     result = analyst.get(done.leads_to)
 
     assert "how many answers there are" not in page.text
-    assert "Answers 100" in result.text
+    assert "Reports 100" in result.text
 
 
 def test_the_page_opens_on_the_next_usable_period_and_the_last_release(analyst: Visitor) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from itertools import pairwise
+from itertools import combinations, combinations_with_replacement, pairwise
 from typing import Any
 
 import pytest
@@ -22,7 +22,8 @@ from veilcount_aggregator.web.dashboard.charts import (
     curves,
     logarithmic_axis,
 )
-from veilcount_aggregator.web.dashboard.svg import Mark, Plot, draw
+from veilcount_aggregator.web.dashboard.scales import NARROW, Tick
+from veilcount_aggregator.web.dashboard.svg import Gauge, Mark, Plot, draw
 
 LEFT = Part(values=(10.0, None), low=(5.0, 0.0), high=(20.0, 0.0), texts=("a: 10", "b"), name="l")
 RIGHT = Part(values=(-20.0, 0.0), low=(-20.0, -5.0), high=(-10.0, 5.0), texts=("c", "d"), name="r")
@@ -139,6 +140,42 @@ def test_labels_do_not_run_into_each_other() -> None:
     assert 5 <= len(ticks) <= 10
     assert 2 <= len(narrow) <= 4
     assert min(b.at - a.at for a, b in pairwise(ticks)) > 10
+
+
+GAUGE_LABELS = ("trusted curator: 5,950", "shuffled: 22,000", "nobody trusted: 5 million")
+
+
+def near_each_other(lines: list[tuple[Tick, int]]) -> list[tuple[Tick, Tick]]:
+    """Return the labels of one line that overlap on a narrow screen."""
+    return [
+        (one, two)
+        for (one, line), (two, other) in combinations(lines, 2)
+        if line == other and one.ends(NARROW)[1] > two.ends(NARROW)[0]
+    ]
+
+
+def test_labels_of_a_gauge_never_overlap() -> None:
+    """The planted rule, by position alone, puts two near the middle on one line."""
+    planted = 0
+    for places in combinations_with_replacement(range(0, 101, 4), len(GAUGE_LABELS)):
+        marks = [Tick(float(at), text) for at, text in zip(places, GAUGE_LABELS, strict=True)]
+        gauge = Gauge("", 0.0, marks)
+        planted += bool(near_each_other([(tick, int(tick.at < 12)) for tick in marks]))
+
+        assert near_each_other(gauge.labels) == []
+        assert [tick for tick, _ in gauge.labels] == marks
+        assert gauge.lines == 1 + max(line for _, line in gauge.labels)
+    assert planted
+
+
+def test_a_line_that_crosses_zero_has_a_rule_at_it() -> None:
+    crossing = replace(line(), y=Axis("y", ends=(-1.0, 3.0)))
+
+    assert (draw(crossing).level, draw(line()).level) == (75.0, None)
+
+
+def test_a_point_without_a_text_is_not_read_out() -> None:
+    assert text_of(draw(line(texts=("A", "", "C")))) == ["A", "C"]
 
 
 def test_a_cell_stands_in_its_row_and_column_and_the_larger_is_darker() -> None:

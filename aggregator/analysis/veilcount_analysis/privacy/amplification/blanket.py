@@ -85,8 +85,8 @@ def mean_excess(report: BlanketReport, reports: int) -> float:
     step = 2 * reach / points
     powers, lost = _powers(GridValues.split(centred / step, report.weights, points), reports)
     ramp = _ramp(len(powers), points, step, reports * mean)
-    twice = np.full(points // 2 + 1, 2.0)  # of two conjugate terms one is kept,
-    twice[[0, -1]] = 1  # but the first and the last are their own
+    twice = np.full(points // 2 + 1, 2.0)  # rfft keeps one of each conjugate pair
+    twice[[0, -1]] = 1  # DC and Nyquist count once
     expected = float((twice[: len(powers)] * powers * ramp.conj()).real.sum()) / points
     return max(expected, 0.0) / reports + lost * reach + TAIL * largest
 

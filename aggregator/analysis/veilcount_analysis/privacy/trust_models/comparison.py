@@ -159,9 +159,9 @@ def compare_trust_models(
     level: float = 0.95,
     delta: Fraction = DELTA,
 ) -> TrustComparison:
-    """Return the rows for n answers: predicted, or with the shares that were observed."""
+    """Return the rows for n reports: predicted, or with the shares that were observed."""
     if n < 1:
-        raise ValueError(f"n = {n}: give at least one answer")
+        raise ValueError(f"n = {n}: give at least one report")
     sampling = quantity.sampling(frequencies)
     run = shuffled_run(collection, quantity)
     epsilon = run.epsilon if run else collection.unit_epsilon * collection.substitution_factor

@@ -189,7 +189,7 @@ class Quantity:
 
     @property
     def count(self) -> float:
-        """What one step of a curator's noise is of one person's answer."""
+        """One unit of the curator's noise, as a fraction of one person's answer."""
         return self.width / GRID if self.inputs is None else 1.0
 
     def central(self, epsilon: Fraction, n: int, level: float) -> ErrorEstimate:

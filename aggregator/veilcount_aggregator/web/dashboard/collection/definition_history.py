@@ -37,6 +37,7 @@ KEYS = (
         "owner",
     ),
     "replaces",
+    "measured_in",
     "margins",
     "group",
 )
@@ -65,17 +66,12 @@ def _holds(snapshot: Snapshot, series: Series) -> str:
     if not counts_are_public(collection):
         return ""
     sizes = snapshot.store.report_counts(series)
-    many = f"{sum(sizes.values()):,} {counted(collection)}"
+    many = f"{sum(sizes.values()):,} reports"
     if not sizes:
         return many
     periods = range(min(sizes).period, max(sizes).period + 1)
     among = time_range(series, periods, snapshot.today)
     return f"{many}, for UTC days {days(among.first, among.last)}"
-
-
-def counted(collection: Collection) -> str:
-    """Return what n counts: with hidden presence, reports without an answer too."""
-    return "reports" if collection.has_absent else "answers"
 
 
 def lines_of(collection: Collection) -> Iterator[str]:

@@ -38,7 +38,8 @@ def panel_views(
         if panel.form is not Form.TABLE:
             rows = [row for row in rows if row.figure is not None]
         if rows:
-            yield PanelView(answer, panel, rows, None if panel.band else before)
+            unit = kind.collection.measured_in
+            yield PanelView(answer, panel, rows, None if panel.band else before, unit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,7 @@ class PanelView:
     panel: Panel
     rows: Sequence[Figure]
     before: RangeResult | None
+    unit: str | None
 
     @property
     def dots(self) -> DotPlot:
@@ -67,9 +69,22 @@ class PanelView:
             values=tuple(row.figure for row in self.rows),
             low=tuple(row.interval[0] for row in self.rows),
             high=tuple(row.interval[1] for row in self.rows),
+            texts=tuple(self._point_texts()),
         )
-        x, y = Axis(ends=(edges[0], edges[-1])), Axis(write=short_percent, ends=(0.0, CURVE_TOP))
+        x = Axis(self.unit or "", ends=(edges[0], edges[-1]))
+        y = Axis(write=short_percent, ends=(0.0, CURVE_TOP))
         return LinePlot(self.panel.title, "", Lines((part,), x, y, height=SMALL))
+
+    def _point_texts(self) -> Iterator[str]:
+        """Yield what is read out of a curve, at the numbers that its table has."""
+        step = self._step()
+        for place, row in enumerate(self.rows):
+            label = self.panel.label(row, value_name)
+            yield "" if place % step else f"below {label}: {self._share(row)}"
+
+    def _step(self) -> int:
+        """Of so many rows of a curve one is shown."""
+        return max(1, (len(self.rows) - 1) // TABLE_ROWS)
 
     @property
     def grids(self) -> Iterator[Chart]:
@@ -103,11 +118,12 @@ class PanelView:
         """The figures as a table; of a curve some."""
         columns = ("Figure", *self._columns())
         if self.rows[0].at is not None:
-            columns = (*(AT[::-1] if self.panel.of_shares else AT), columns[-1])
+            heads = AT[0], self._with_unit(AT[1])
+            columns = (*(heads[::-1] if self.panel.of_shares else heads), columns[-1])
         rows = [(self.panel.label(row, value_name), *self._cells(row)) for row in self.rows]
         shown = rows
         if self.panel.form is Form.LINE:
-            shown = rows[:: max(1, (len(rows) - 1) // TABLE_ROWS)]
+            shown = rows[:: self._step()]
         return Chart("", None, self.panel.title, columns, shown)
 
     @property
@@ -119,15 +135,18 @@ class PanelView:
         return self.panel.of_shares and any(row.answers is not None for row in self.rows)
 
     def _columns(self) -> Iterator[str]:
-        yield "Share" if self.panel.of_shares else "Estimate"
+        yield "Share" if self.panel.of_shares else self._with_unit("Estimate")
         at_level = level(self.answer.level)
         yield f"Band at {at_level}" if self.panel.band else f"{at_level} interval"
         if self._has_answers:
-            yield "Reports"
+            yield "Answers"
         if self.before and self.panel.form is Form.DOTS:
             yield f"Before, {days(self.before.first, self.before.last)}"
         if self._has_fakes:
             yield f"If {fake_share(self.answer.fakes)} were fake"
+
+    def _with_unit(self, head: str) -> str:
+        return f"{head}, {self.unit}" if self.unit else head
 
     def _cells(self, row: Figure) -> Iterator[str]:
         yield self.panel.figure_text(row)

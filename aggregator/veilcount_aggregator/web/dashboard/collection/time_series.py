@@ -94,7 +94,7 @@ def time_series(
     faint = [time_range for time_range in nonempty if time_range not in drawn]
     empty = [time_range for time_range in series.ranges if not time_range.n]
     return TimeSeries(
-        _plots(drawn, lines),
+        _plots(drawn, lines, series.measured_in or ""),
         " ".join(_notes(answer, drawn, faint, empty, (len(lines), size))),
         Chart(
             f"time-{series.fingerprint[:8]}",
@@ -122,12 +122,12 @@ def _lines(name: str, time_ranges: Sequence[RangeResult]) -> list[Line]:
     return lines[:DRAWN]
 
 
-def _plots(time_ranges: Sequence[RangeResult], lines: Sequence[Line]) -> list[LinePlot]:
+def _plots(time_ranges: Sequence[RangeResult], lines: Sequence[Line], unit: str) -> list[LinePlot]:
     intervals = [[row.interval for row in line.rows] for line in lines]
     ends = [(min(rows)[0], max(high for _, high in rows)) for rows in intervals]
     height = HEADROOM * max(high - low for low, high in ends)
     return [
-        _plot(time_ranges, line, _around(low, high, height))
+        _plot(time_ranges, line, _around(low, high, height), unit)
         for line, (low, high) in zip(lines, ends, strict=True)
     ]
 
@@ -139,7 +139,9 @@ def _around(low: float, high: float, height: float) -> tuple[float, float]:
     return bottom, bottom + height
 
 
-def _plot(time_ranges: Sequence[RangeResult], line: Line, ends: tuple[float, float]) -> LinePlot:
+def _plot(
+    time_ranges: Sequence[RangeResult], line: Line, ends: tuple[float, float], unit: str
+) -> LinePlot:
     texts = [
         f"{day(time_range.first)}: {line.text(place)}"
         for place, time_range in enumerate(time_ranges)
@@ -161,7 +163,9 @@ def _plot(time_ranges: Sequence[RangeResult], line: Line, ends: tuple[float, flo
         Lines(
             (part,),
             Axis(ends=(x[0], x[-1]), ticks=(first, last)),
-            Axis(write=short_percent if line.panel.of_shares else short_number, ends=ends),
+            Axis(write=short_percent, ends=ends)
+            if line.panel.of_shares
+            else Axis(unit, short_number, ends=ends),
             height=SMALL,
         ),
     )
@@ -183,7 +187,7 @@ def _notes(
     """Yield what the bands are, and everything that is not drawn."""
     yield (
         f"By {answer.by}, {days(drawn[0].first, drawn[-1].last)}. Bands are the"
-        f" {level(answer.level)} intervals of each value on its own, {answer.validity}."
+        f" {level(answer.level)} intervals, one for each value, {answer.validity}."
     )
     if answer.view is View.SMOOTH:
         yield f"Smoothed: each figure also uses the reports of the times around it. {BANDS}"

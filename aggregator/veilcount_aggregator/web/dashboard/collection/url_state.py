@@ -105,7 +105,7 @@ class ShownQuery:
 
 
 def _defaults(kind: Kind[Any, Any], query: ParameterDict) -> ParameterDict:
-    """Return what is left out of a query."""
+    """Return the default values, or `top` and `size`, of a query without them."""
     more: ParameterDict = {}
     if kind.default_values and "values" not in query:
         more["values"] = list(kind.default_values)

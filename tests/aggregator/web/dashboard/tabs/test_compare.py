@@ -97,7 +97,7 @@ def test_a_side_without_reports_is_named(alone: Deployment) -> None:
     counted(send(alone, "theme", [10, 10, 10], period=1))
     page = logged_in(alone).get("/collections/theme/compare")
 
-    assert "Nothing to compare: 30 answers of arm:A, 0 of arm:B." in page.text
+    assert "Nothing to compare: 30 reports of arm:A, 0 of arm:B." in page.text
     assert "Both sides need reports." in page.text
 
 

@@ -60,7 +60,7 @@ def test_without_a_release_the_local_half_is_shown_alone(alone: Deployment) -> N
 
     assert "Nothing comparable was released yet" in page.text
     assert "paired" not in page.charts
-    assert "n = 10,000: assumed: there are no answers to count" in page.text
+    assert "n = 10,000: assumed: no report is counted yet" in page.text
 
 
 #: an address, and patterns of the text
@@ -70,7 +70,7 @@ PAGES = [
         r"Without a trusted curator, this question needs \d[\d,]* times the people for the same",
         r"every true value needs n = 8,000; with nobody trusted, .* takes n = \d[\d,]+\.",
         "People needed for the error of a trusted curator, on a logarithmic scale",
-        r"n = 8,000: answers of the fullest period \(1 to 30 Nov 2026, UTC\)",
+        r"n = 8,000: reports of the fullest period \(1 to 30 Nov 2026, UTC\)",
         r"No trust is needed\.",
         r"The curator holds every true value\.",
     ),

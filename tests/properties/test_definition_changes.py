@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import re
+from calendar import monthrange
+from datetime import date
 from typing import Any
 
 import pytest
 
-from veilcount_client.diagnostics.definition_diff import compare
-from veilcount_shared import Collection, parse_collections
+from veilcount_shared import Collection, parse_collections, periods
+from veilcount_shared.definition_changes import FileChange, render
+from veilcount_shared.definition_changes.changes import PERIODS_A_MONTH, spending
+from veilcount_shared.definition_changes.findings import findings
+from veilcount_shared.notice import notice
+from veilcount_shared.periods import Unit
 
-from ..device_fixtures import file
-from .app_file import FILE
+from ..client.device_fixtures import file
+from ..client.diagnostics.app_file import FILE
 
 Collections = dict[str, Collection]
 ONLY_THEME = FILE[: FILE.index("[saved]")]
@@ -22,7 +29,9 @@ def parsed(text: str) -> Collections:
 
 def decisions(new: Collections, old: Collections) -> list[str]:
     """Return what is to be decided about a new file."""
-    return [f"{each.subject}: {each.message}" for each in compare(new, old) if not each.ok]
+    return [
+        f"{each.subject}: {each.message}" for each in findings(FileChange(new, old)) if not each.ok
+    ]
 
 
 MORE = FILE.replace("epsilon = 0.5", "epsilon = 2")
@@ -61,7 +70,7 @@ def test_a_change_that_needs_a_decision_is_named(new: str, old: str, expected: l
 
 
 def test_what_a_removed_collection_reserved_stays_reserved() -> None:
-    results = compare(parsed(ONLY_THEME), parsed(FILE))
+    results = findings(FileChange(parsed(ONLY_THEME), parsed(FILE)))
     [removed] = [each for each in results if each.subject == "saved"]
 
     assert removed.ok
@@ -70,7 +79,7 @@ def test_what_a_removed_collection_reserved_stays_reserved() -> None:
 
 def test_without_an_old_file_figures_and_remarks_are_reported() -> None:
     longer = FILE.replace("until = 2027-05-01", "until = 2027-11-01")
-    results = list(compare(parsed(longer), None))
+    results = list(findings(FileChange(parsed(longer), None)))
 
     assert all(each.ok for each in results)
     assert "epsilon 1 per event, 1 per day, 12 per user" in results[0].message
@@ -116,7 +125,7 @@ def test_new_dates_of_the_same_size_have_nothing_left(
 
 def again(new: Collections, old: Collections) -> list[tuple[str, bool]]:
     """Return what is reported of who answers a new form when, and whether it is ok."""
-    results = compare(new, old)
+    results = findings(FileChange(new, old))
     return [(each.message, each.ok) for each in results if "under the old form" in each.message]
 
 
@@ -210,3 +219,104 @@ def test_another_place_to_hold_a_value_is_another_series() -> None:
 
     assert decisions(device, process)[0].startswith("theme: held changed: a new series begins")
     assert decisions(process, device)[0].startswith("theme: held changed: a new series begins")
+
+
+# -- what one person may spend ---------------------------------------------------------------------
+
+
+def test_no_calendar_month_touches_more_periods_than_are_counted() -> None:
+    """Of 40 years each month is counted, and one has as many: with a smaller number this fails."""
+    for unit in set(Unit) - {Unit.USER}:
+        numbers = [
+            {periods.period_number(unit, date(2020, 1, 1), date(year, month, day))
+             for day in range(1, monthrange(year, month)[1] + 1)}
+            for year in range(2020, 2060) for month in range(1, 13)
+        ]  # fmt: skip
+
+        assert max(map(len, numbers)) == PERIODS_A_MONTH[unit]
+
+
+def test_a_month_and_a_life_are_the_sum_over_all_questions() -> None:
+    """Of the cohorts of a draw one counts, as in the ceilings that a device reserves."""
+    free = file(a={"unit": "day"}, b={"unit": "month"})
+    drawn = file(
+        a={"unit": "day", "cohort": {"draw": "x", "of": 2, "number": 0}},
+        b={"unit": "month", "cohort": {"draw": "x", "of": 2, "number": 1}},
+    )
+    alone = spending(file(a={"unit": "day"}))
+
+    assert alone.day == 1
+    assert alone.month == min(31, free["a"].periods)
+    assert spending(free).month == alone.month + 1
+    assert spending(free).life == free["a"].epsilon_user + free["b"].epsilon_user
+    assert spending(drawn) == alone
+
+
+def test_what_a_removed_question_reserved_counts_for_who_had_it() -> None:
+    """The figure is the ceiling that a device with the old file would need."""
+    old, new = file(a={"unit": "user"}), file(b={"unit": "user"})
+    change = FileChange(new, old)
+    refusal = next(each.message for each in findings(change) if "refused" in each.message)
+
+    assert spending(new).life == 1
+    assert change.life_of_earlier_devices() == 2
+    assert "needs ceiling = 2, it is 1" in refusal
+
+
+# -- how it is written -----------------------------------------------------------------------------
+
+TRICKY = file(a={"question": "Is | <b> *bold*?"}, b={"unit": "user"})
+BEFORE = file(b={"unit": "user", "epsilon": 2}, c={"unit": "user"})
+
+
+def test_markdown_has_each_question_its_figures_and_whom_to_ask() -> None:
+    change = FileChange(TRICKY, BEFORE, "x/collections.toml", "main")
+    text = render(change, "markdown").text
+
+    assert "Compared with main: new: a; changed: b; gone: c." in text
+    assert "| b | changed: epsilon | 18 → 15 | 18 → 15 | 2 → 1 | 2 → 1 | everybody but" in text
+    assert "| c | gone | 15 → - | 15 → - | 1 → - | 1 → - | nobody |" in text
+    assert "| for life, who had the file before | 3 |" in text
+    assert "or to this question" in next(line for line in text.splitlines() if "| b |" in line)
+    assert "or to this" not in next(line for line in text.splitlines() if "| a |" in line)
+
+
+def test_no_text_of_a_definition_becomes_markup() -> None:
+    """A question is shown as it is; the tables have the same number of cells in each line."""
+    change = FileChange(file(a={"question": "Is | <b> *bold*?"}), file(a={}), "c.toml", "main")
+    text = render(change, "markdown").text
+    rows = [line for line in text.splitlines() if line.startswith("| a |")]
+
+    assert r"- now: Is \| \<b\> \*bold\*?" in text
+    assert [len(re.findall(r"(?<!\\)\|", row)) for row in rows] == [8]
+
+
+def test_its_sentences_are_those_of_the_notice() -> None:
+    change = FileChange(TRICKY, BEFORE, "c.toml", "main")
+    text = render(change, "markdown").text.replace("\\", "")
+    after, before = ({part.text for part in notice(form["b"]).texts()} for form in (TRICKY, BEFORE))
+    lines = [line for line in text.splitlines() if line.startswith(("- now: ", "- before: "))]
+
+    assert any("right half of the time" not in line for line in lines)
+    for line in lines:
+        state, _, sentence = line.removeprefix("- ").partition(": ")
+        assert any(sentence in part for part in (after if state == "now" else before))
+
+
+def test_annotations_stand_on_the_table_of_their_question() -> None:
+    change = FileChange(TRICKY, BEFORE, "x/a,b:c.toml", "main", {"a": 3, "b": 9})
+    lines = render(change, "github").text.splitlines()
+    decisions_of_a = [line for line in lines if line.startswith("::warning") and "title=a:" in line]
+
+    assert decisions_of_a[0].startswith("::warning file=x/a%2Cb%3Ac.toml,line=3,title=a::new: ")
+    assert all(line.startswith(("::warning file=", "::notice file=")) for line in lines)
+    assert not any("line=" in line for line in lines if "title=c" in line)
+
+
+def test_an_unchanged_file_has_nothing_to_decide() -> None:
+    change = FileChange(TRICKY, TRICKY, "c.toml", "main")
+    rendered = render(change, "markdown")
+
+    assert rendered.ok
+    assert "no question is new, changed or gone." in rendered.text
+    assert "To decide" not in rendered.text
