@@ -8,9 +8,9 @@ from .lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from .collection import Collection as Collection
-    from .collection import lint as lint
     from .collection import load_collections as load_collections
     from .collection import parse_collections as parse_collections
+    from .collection.lint import lint as lint
     from .mechanisms import Selection as Selection
     from .mechanisms import select_mechanism as select_mechanism
     from .randomness import RandomSource as RandomSource
