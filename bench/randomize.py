@@ -35,8 +35,8 @@ INPUTS = 1000
 ALONE, ELEMENT, PLANE, WINDOW = 2.0, 1.5, 6.0, 8.0
 
 NOTES = (
-    "us: CPU microseconds of collection.randomize(value, SystemCoins()), design us: of its design",
-    "  alone; the median of the repetitions, and the spread from the least to the greatest.",
+    "us: CPU microseconds of collection.randomize(value, SystemRandomSource()), design us: of its",
+    "  design alone; the median of the repetitions, and the spread from the least to the greatest.",
     "ratio: variance at the uniform distribution to the Ye-Barg optimum, from the P and Q in use.",
     "pure-ldp: float probabilities and Mersenne Twisters, so these are times without that safety.",
 )

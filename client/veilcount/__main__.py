@@ -10,10 +10,7 @@ import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 
-from veilcount_client.__main__ import COMMANDS, WRONG_USAGE, run
 from veilcount_shared.installing import install
-
-INSTALL = install("aggregator")
 
 
 def main() -> None:
@@ -27,10 +24,17 @@ def main() -> None:
 
 def run_client(arguments: Sequence[str]) -> int:
     """Run a command of the client; for any other, say what to install."""
+    from veilcount_client.__main__ import (  # noqa: PLC0415 - the aggregator's need none of it
+        COMMANDS,
+        WRONG_USAGE,
+        run,
+    )
+
+    needed = install("aggregator")
     command = next(iter(arguments), "--help")
     if command in COMMANDS or command.startswith("-"):
-        return run(arguments or ["--help"], program="veilcount", epilog=f"All others: {INSTALL}")
-    sys.stderr.write(f"veilcount: {command} needs the aggregator: {INSTALL}\n")
+        return run(arguments or ["--help"], program="veilcount", epilog=f"All others: {needed}")
+    sys.stderr.write(f"veilcount: {command} needs the aggregator: {needed}\n")
     return WRONG_USAGE
 
 

@@ -6,36 +6,35 @@ logged once, counted, and returned by `explain`.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping
-from datetime import datetime
-from fractions import Fraction
-from typing import Literal, Self, TypeVar
-
-from veilcount_shared import Collection, RandomSource
-from veilcount_shared.errors import UnknownSegment
+from typing import TYPE_CHECKING, Literal, Self, TypeVar
 
 from .awaiting import awaited, in_thread
-from .clock import Clock, instant
-from .consent import NoDecisions, Only, check_answer
-from .delivery.issuer import Account, TokenIssuer
-from .delivery.shuffler import EnvelopeTransport
-from .delivery.transport import Transport
-from .diagnostics.explain import Explanation, explain
-from .errors import NotAnAnswer, NotAPerson, NotUsable, UnknownValue
-from .options import ClientOptions, Definitions
-from .recording.budget_reservation import Reservation
-from .recording.known_definitions import RowName
-from .recording.person_id import person_name
-from .recording.receipt import Receipt, ReportExample, example, receipt
-from .recording.recorder import RecordCall
-from .session import SELF, Session
-from .settings import ClientSettings
-from .state import StateError
-from .state.losses import Loss
+from .clock import instant
+from .errors import NotAnAnswer, NotAPerson, NotUsable, StateError
+from .recording.person_id import SELF, person_name
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Mapping
+    from datetime import datetime
+    from fractions import Fraction
+
+    from veilcount_shared import Collection, RandomSource
+
+    from .clock import Clock
+    from .consent import NoDecisions, Only
+    from .delivery.issuer import Account, TokenIssuer
+    from .delivery.shuffler import EnvelopeTransport
+    from .delivery.transport import Transport
+    from .diagnostics.explain import Explanation
+    from .options import Definitions
+    from .recording.budget_reservation import Reservation
+    from .recording.known_definitions import RowName
+    from .recording.receipt import Receipt, ReportExample
+    from .session import Session
+    from .settings import ClientSettings
 
 Answer = TypeVar("Answer")
-NOBODY = NoDecisions()
 
 
 class Respondent:
@@ -49,36 +48,10 @@ class Respondent:
 
     def record(self, name: str, value: object, /, **segments: object) -> None:
         """Record a value of a collection: microseconds, never blocks, never raises."""
-        session, name = self._session, _text(name)
         if self._person is None:
             self._refuse("record")
-            return
-        collection, worker = session.consents.accepted.get(name), session.worker
-        if collection is None or worker is None or session.is_closed:
-            session.refuse(name)
-            return
-        losses = worker.recorder.losses
-        try:
-            if session.looks_at_values:
-                session.check_value(collection, value, segments)
-            if self._person == SELF and session.own_consent is False:
-                losses.add(Loss.NO_CONSENT, name)
-                session.warn_of_consent(collection, consented=False)
-                return
-            cell = collection.segment(**segments) if segments or collection.segments else 0
-            call = RecordCall(self._person, collection, value, cell, session.clock.now())
-            if not worker.put(call):
-                losses.add(Loss.QUEUE_FULL, name)
-        except UnknownValue:  # of a strict client; no log line depends on a value
-            raise
-        except Exception as error:
-            is_segment = isinstance(error, UnknownSegment)
-            if is_segment:
-                losses.add(Loss.SEGMENT, name)
-            message = str(error) if is_segment else type(error).__name__
-            session.problems.add(f"record {name}", message)
-            if session.settings.strict:
-                raise
+        else:
+            self._session.record(self._person, name, value, segments)
 
     # -- consent -------------------------------------------------------------------------------
 
@@ -110,6 +83,8 @@ class Respondent:
         and stops the sending; by name it is kept for later forms of the question too, and lifted
         by a yes to its name alone.
         """
+        from .consent import check_answer  # noqa: PLC0415 - likewise: see Client.__init__
+
         session, consents = self._session, self._decisions("consent")
         try:
             check_answer(granted)
@@ -164,7 +139,7 @@ class Respondent:
         """Return where the person's decisions are kept."""
         if self._person is None:
             self._refuse(call)
-            return NOBODY
+            return self._session.nobody
         return self._session.consents
 
     def _refuse(self, call: str) -> None:
@@ -177,7 +152,7 @@ class Respondent:
             return read(consents, consents.key(self._person))
         except StateError as error:
             self._session.problems.add("state", str(error))
-            return read(NOBODY, b"")
+            return read(self._session.nobody, b"")
 
     # -- what is shown -------------------------------------------------------------------------
 
@@ -187,6 +162,8 @@ class Respondent:
         `language` chooses among the texts of the definitions.
         It never raises: a receipt that cannot be made is empty, and its `problem` says why.
         """
+        from .recording.receipt import Receipt, receipt  # noqa: PLC0415 - few apps show one
+
         session, consents = self._session, self._decisions("receipt")
         if session.worker is None or self._person is None:
             problems = [session.settings.disabled and f"{session.settings.disabled} is set"]
@@ -203,6 +180,8 @@ class Respondent:
 
     def explain(self, name: str) -> Explanation:
         """Return why nothing of a collection left, or that all is well."""
+        from .diagnostics.explain import explain  # noqa: PLC0415 - of a developer at work
+
         session, consents = self._session, self._decisions("explain")
         return explain(
             name,
@@ -228,14 +207,6 @@ class Respondent:
     aforget = awaited(forget, decides=True)
     areceipt = awaited(receipt)
     aexplain = awaited(explain)
-
-
-def _text(name: object) -> str:
-    """Return a name as text, whatever the app gave for one."""
-    try:
-        return str(name)
-    except Exception:  # noqa: BLE001 - its own code may raise anything: it is unknown
-        return type(name).__name__
 
 
 class Person(Respondent):
@@ -273,6 +244,11 @@ class Client(Respondent):
         threaded: bool = True,
     ) -> None:
         """Load the definitions and open the state. An argument left out comes from VEILCOUNT_*."""
+        # Not with the module, which an app imports whether or not it makes a client: this is most
+        # of what the library consists of.
+        from .options import ClientOptions  # noqa: PLC0415
+        from .session import Session  # noqa: PLC0415
+
         session = Session(ClientOptions.from_arguments(locals()))
         super().__init__(session, None if session.settings.persons else SELF)
 
@@ -331,6 +307,8 @@ class Client(Respondent):
 
     def example(self, name: str) -> ReportExample:
         """Return the format of a report and how it is drawn: of a fixed dummy, never a draw."""
+        from .recording.receipt import example  # noqa: PLC0415 - likewise
+
         return example(self.collections[name])
 
     def flush(

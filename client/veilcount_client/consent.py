@@ -131,6 +131,7 @@ class ConsentDecisions(NoDecisions):
             person = self.worker.state.person(key)
             self._store(key, self._decision(person, granted=granted, only=only), granted=granted)
         if granted and any(map(_hides, self.accepted.values())):
+            self.worker.recorder.look_again()
             self.worker.wake()  # whose absences do not wait for a record
 
     def object_once(self, key: bytes) -> None:

@@ -7,6 +7,7 @@ VeilcountError (shared)
     x NotUsable           the client cannot record; the message says why
     x NotAnAnswer         a decision was neither True nor False, or about no question
     x NotAPerson          what was given as a person's id names nobody
+StateError                the state cannot be used now: a client logs it, and tries again
 """
 
 from __future__ import annotations
@@ -40,6 +41,13 @@ class NotAnAnswer(ClientError, TypeError):
 
 class NotAPerson(ClientError, ValueError):
     """What was given as a person's id names nobody: the message shows its type, never the id."""
+
+
+class StateError(Exception):
+    """The state cannot be used now: no disk, no server, no right. Nothing was half done.
+
+    Where the way to a server broke twice, all of it may have been done.
+    """
 
 
 class ProblemLog:

@@ -16,24 +16,15 @@ from typing import Literal
 from veilcount_shared import Collection, SystemRandomSource, load_collections
 from veilcount_shared.budget_claims import Ceilings
 from veilcount_shared.collection import Linkage
-from veilcount_shared.errors import VeilcountError
-from veilcount_shared.installing import install
-from veilcount_shared.oblivious_http.key_file import decode_key_file
+from veilcount_shared.errors import UnknownSegment, VeilcountError
 
 from .clock import BoundedClock, SystemClock
 from .consent import ConsentDecisions, NoDecisions
+from .delivery import aggregator_route
 from .delivery.issuance import Issuance
 from .delivery.issuer import HttpIssuer
 from .delivery.shuffler_route import ShufflerRoute
-from .delivery.transport import (
-    HttpTransport,
-    LeftToAnother,
-    Transport,
-    in_clear,
-    malformed,
-    read_relay_keys,
-    without_password,
-)
+from .delivery.transport import LeftToAnother, in_clear, malformed, without_password
 from .delivery.uploader import Uploader
 from .delivery.worker import ClientWorker
 from .diagnostics.moved_state import moved_state
@@ -42,7 +33,8 @@ from .errors import NotUsable, ProblemLog, UnknownCollection, UnknownValue, log,
 from .options import ClientOptions, Definitions
 from .recording.answer_drawing import AnswerDrawer
 from .recording.budget_reservation import Reservation, reserve
-from .recording.recorder import Recorder
+from .recording.person_id import SELF
+from .recording.recorder import RecordCall, Recorder
 from .recording.value_check import check_segments, near_miss, value_problem
 from .settings import ClientSettings
 from .state import ClientState, StateError
@@ -50,7 +42,6 @@ from .state.factory import open_state, state_location
 from .state.losses import Loss, LossCounter
 from .state.memory_outbox import MemoryOutbox, Outboxes
 
-SELF = ""  # the one person of a client without persons
 RETRY_OPEN = 30.0  # seconds between two attempts to open a state that could not be reached
 
 
@@ -71,7 +62,7 @@ class Session:
         self.looks_at_values = False  # strict, or development: likewise
         self.unstored = LossCounter()
         self.worker: ClientWorker | None = None  # until the state is open
-        self.consents = NoDecisions()
+        self.consents = self.nobody = NoDecisions()
         self._retry_at = math.inf
         try:
             self.settings = options.read_settings()
@@ -82,6 +73,35 @@ class Session:
             self._open()
         except Exception as error:
             self._fail(error)
+            if self.settings.strict:
+                raise
+
+    def record(self, person: str, name: str, value: object, segments: Mapping[str, object]) -> None:
+        """Put a value into the worker's queue."""
+        name = _text(name)
+        collection, worker = self.consents.accepted.get(name), self.worker
+        if collection is None or worker is None or self.is_closed:
+            self.refuse(name)
+            return
+        losses = worker.recorder.losses
+        try:
+            if self.looks_at_values:
+                self.check_value(collection, value, segments)
+            if person == SELF and self.own_consent is False:
+                losses.add(Loss.NO_CONSENT, name)
+                self.warn_of_consent(collection, consented=False)
+                return
+            cell = collection.segment(**segments) if segments or collection.segments else 0
+            if not worker.put(RecordCall(person, collection, value, cell, self.clock.now())):
+                losses.add(Loss.QUEUE_FULL, name)
+        except UnknownValue:  # of a strict client; no log line depends on a value
+            raise
+        except Exception as error:
+            is_segment = isinstance(error, UnknownSegment)
+            if is_segment:
+                losses.add(Loss.SEGMENT, name)
+            message = str(error) if is_segment else type(error).__name__
+            self.problems.add(f"record {name}", message)
             if self.settings.strict:
                 raise
 
@@ -176,35 +196,20 @@ class Session:
             self._warn_of_dates(collection, self.clock.now())
         return not problem
 
-    def _network_transport(self) -> Transport:
-        """Return the way to the aggregator: direct, or through a relay."""
-        settings = self.settings
-        if settings.relay is None:
-            return HttpTransport(
-                settings.url or "", settings.key, self.clock.now, self._warn_of_end
-            )
-        try:
-            from .delivery.relay import RelayTransport  # noqa: PLC0415 - needs cryptography
-        except ImportError:
-            raise NotUsable(f"relay: install it with {install('relay')}") from None
-        keys = (
-            self._options.relay_keys
-            if isinstance(self._options.relay_keys, bytes)
-            else read_relay_keys(settings.relay_keys)
-        )
-        configs = [key.config for key in decode_key_file(keys)]
-        return RelayTransport(
-            settings.relay, configs, settings.key, self.clock.now, self._warn_of_end
-        )
+    @property
+    def _key_file(self) -> bytes | None:
+        """The content of the file of relay keys, which an app may pass in place of a path."""
+        keys = self._options.relay_keys
+        return keys if isinstance(keys, bytes) else None
 
     def _shuffler_route(self) -> ShufflerRoute:
         """Return the way of reports that have batches, usable or not."""
-        shuffler, keys = self._options.shuffler, self._options.relay_keys
+        shuffler = self._options.shuffler
         return ShufflerRoute(
             self.settings,
             self.is_test,
             None if isinstance(shuffler, str) else shuffler,
-            keys if isinstance(keys, bytes) else None,
+            self._key_file,
         )
 
     def _warn_of_end(self, end: str) -> None:
@@ -246,7 +251,9 @@ class Session:
         self, state: ClientState, accepted: Mapping[str, Collection], route: ShufflerRoute
     ) -> ClientWorker:
         settings = self.settings
-        transport = self._options.transport or self._network_transport()
+        transport = self._options.transport or aggregator_route.connect(
+            settings, self._key_file, self.clock.now, self._warn_of_end
+        )
         claims, jitter = self.reservation.claims, 0.0 if settings.development else settings.jitter
         in_batches = {name: collection for name, collection in accepted.items() if collection.batch}
         losses = LossCounter()
@@ -375,3 +382,11 @@ class Session:
         self.problems.warn_once(f"record {name}", why)
         if self.settings.strict:
             raise UnknownCollection(f"{name}: {why}")
+
+
+def _text(name: object) -> str:
+    """Return a name as text, whatever the app gave for one."""
+    try:
+        return str(name)
+    except Exception:  # noqa: BLE001 - its own code may raise anything: it is unknown
+        return type(name).__name__

@@ -7,6 +7,5 @@ import veilcount_client
 
 
 def test_the_facade_has_the_clients_public_names() -> None:
-    for name in vars(veilcount_client):
-        if name[0].isupper():
-            assert getattr(veilcount, name) is getattr(veilcount_client, name)
+    for name in veilcount_client.__all__:
+        assert getattr(veilcount, name) is getattr(veilcount_client, name)

@@ -10,19 +10,15 @@ Its public names are looked up when they are first used: no part waits for what 
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from veilcount_shared.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from .estimation import compare as compare
     from .mechanisms import estimate as estimate
     from .mechanisms import tally as tally
 
-_MODULES = {"compare": "estimation", "estimate": "mechanisms", "tally": "mechanisms"}
-__all__ = ["compare", "estimate", "tally"]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_MODULES[name]}", __name__), name)
+_MODULES = {"compare": ".estimation", "estimate": ".mechanisms", "tally": ".mechanisms"}
+__all__ = list(_MODULES)
+__getattr__ = lazy_names(__name__, _MODULES)

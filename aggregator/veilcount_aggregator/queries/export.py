@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
-from itertools import islice
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -22,10 +22,10 @@ from veilcount_analysis.text.result_columns import (
     ESTIMATE,
     Row,
     comparison_table,
+    estimate_parts,
     kind_of,
     named,
     segment_cells,
-    table,
     typed_cells,
     with_parts,
 )
@@ -43,23 +43,17 @@ ROWS = 5_000  # in one part
 Answer = EstimateResult | CompareResult
 
 
-def parts_of(answer: Answer) -> Iterator[list[Row]]:
-    """Yield the rows of an answer, some thousand at a time."""
-    rows = _rows(answer)
-    while part := list(islice(rows, ROWS)):
-        yield part
-
-
-def _rows(answer: Answer) -> Iterator[Row]:
+def _parts(answer: Answer) -> Iterator[tuple[Row, list[Row]]]:
+    """Yield the cells that rows of an answer share, and their own, some thousand rows at a time."""
     if isinstance(answer, CompareResult):
         for rows in _chunks(answer.rows):
-            yield from comparison_table(plain(replace(answer, rows=rows)))
+            yield {}, list(comparison_table(plain(replace(answer, rows=rows))))
         return
     for series in answer.series:
         for time_range in series.ranges:
             for figures in _chunks(time_range.figures):
                 part = replace(series, ranges=[replace(time_range, figures=figures)])
-                yield from table(plain(replace(answer, series=[part])))
+                yield from estimate_parts(plain(replace(answer, series=[part])))
 
 
 def _chunks(rows: Sequence[Any]) -> Iterator[Sequence[Any]]:
@@ -101,14 +95,23 @@ def stream_csv(answer: Answer) -> Iterator[bytes]:
     """Yield an answer as CSV: a line of names, then a line a figure; nothing for no figure."""
     names = column_names(answer)
     yield _lines([names])
-    for part in parts_of(answer):
-        yield _lines([_cell(row.get(name)) for name in names] for row in part)
+    for shared, rows in _parts(answer):
+        columns = (
+            repeat(_cell(shared[name]), len(rows)) if name in shared else _cells(name, rows)
+            for name in names
+        )
+        yield _lines(zip(*columns, strict=True))
 
 
 def _lines(rows: Iterable[Sequence[object]]) -> bytes:
     text = io.StringIO()
     csv.writer(text, lineterminator="\r\n").writerows(rows)
     return text.getvalue().encode()
+
+
+def _cells(name: str, rows: Sequence[Row]) -> list[object]:
+    cells = [row.get(name) for row in rows]
+    return cells if kind_of(name) in {int, float} else [_cell(cell) for cell in cells]
 
 
 def _cell(value: Any) -> object:
@@ -140,8 +143,13 @@ def _stream(open_writer: Callable[[io.BytesIO, pa.Schema], Any], answer: Answer)
     sink, names, schema = io.BytesIO(), column_names(answer), _schema(answer)
     sent = 0
     with open_writer(sink, schema) as writer:
-        for part in parts_of(answer):
-            columns = [typed_cells(name, part) for name in names]
+        for shared, rows in _parts(answer):
+            columns = [
+                typed_cells(name, [shared]) * len(rows)
+                if name in shared
+                else typed_cells(name, rows)
+                for name in names
+            ]
             writer.write_table(_arrow().table(columns, schema=schema))
             with sink.getbuffer() as written:
                 piece, sent = bytes(written[sent:]), len(written)

@@ -18,6 +18,7 @@ from veilcount_shared.shuffling.times import grace_end
 
 from ..state import Notes, Outbox, QueuedReport
 from ..state.losses import Loss
+from .late_http import http
 from .replies import HELD, Replies
 from .transport import (
     Delivered,
@@ -59,7 +60,7 @@ class ShufflerTransport(HttpTransport):
         try:
             reply = self.request("POST", PATH, envelope, ENVELOPE_TYPE)
         except Exception as error:  # noqa: BLE001 - whatever went wrong on the way: it is kept
-            return Later(type(error).__name__, seen=not self._http.is_unsent(error))
+            return Later(type(error).__name__, seen=not http().is_unsent(error))
         if reply.status == ACCEPTED and _state(reply) == HELD:
             return Delivered((HELD,))
         if reply.status == GONE and problem_document(reply).get("type") == OVER.uri:

@@ -23,6 +23,7 @@ from veilcount_shared.wire import BINARY_TYPE, decode_verdicts
 from ..clock import instant
 from ..errors import NotUsable
 from . import backoff
+from .late_http import http
 
 if TYPE_CHECKING:
     import requests
@@ -92,11 +93,6 @@ class HttpTransport:
         self._key = key
         self._now = now
         self._announced = announced
-        # Half of the time that an import of this package would take. Here, because a thread that is
-        # importing it when the process forks leaves the child a locked module for ever.
-        from . import deadline  # noqa: PLC0415
-
-        self._http = deadline
 
     def send(self, body: bytes, reports: int) -> Outcome:
         """Post a batch of so many reports."""
@@ -106,7 +102,7 @@ class HttpTransport:
                 self._announced(end)
             return self._read(reply, reports)
         except Exception as error:  # noqa: BLE001 - whatever went wrong on the way, it is no verdict
-            return Later(type(error).__name__, seen=not self._http.is_unsent(error))
+            return Later(type(error).__name__, seen=not http().is_unsent(error))
 
     def request(
         self,
@@ -123,7 +119,8 @@ class HttpTransport:
             )
 
     def _deadline(self) -> Deadline:
-        return self._http.Deadline(MAX_SECONDS)
+        deadline: Deadline = http().Deadline(MAX_SECONDS)
+        return deadline
 
     def _exchange(
         self,
@@ -136,7 +133,7 @@ class HttpTransport:
         most: int,
     ) -> Reply:
         with (
-            self._http.session(deadline) as session,
+            http().session(deadline) as session,
             session.request(
                 method,
                 self._url + path,

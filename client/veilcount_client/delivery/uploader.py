@@ -130,7 +130,7 @@ class Uploader:
         """Return when a report or a request for tokens may leave; losses are worth no process."""
         return _earliest(
             self.outboxes.next_due(),
-            self.recorder.next_instant(self.now(), self.collections.values()),
+            self.recorder.next_instant(self.collections.values()),
             self.issuance.next_due() if self.issuance else None,
         )
 

@@ -30,7 +30,7 @@ from .uploader import Uploader
 MOST_QUEUED = 100_000
 MOST_AT_ONCE = 1_000
 GATHER = 0.02  # seconds in which records gather for one commit
-SHORT, LONG = 0.05, 60.0  # seconds between two rounds
+SHORT, LONG = 0.05, 3600.0  # seconds between two rounds, the longest for what others leave here
 RETRY_STATE = 5.0
 POLL = 0.25  # seconds: what is waited for may also be delivered by another process
 EXIT_SECONDS = 1.0  # for true values, at the exit of a process that did not close its client

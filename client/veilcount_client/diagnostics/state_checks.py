@@ -20,6 +20,7 @@ from ..clock import instant
 from ..delivery.replies import VERDICTS, describe_shuffler, last_reply
 from ..recording import budget_reservation
 from ..recording.kept_values import KeptKind, kind_on_device
+from ..recording.person_id import SELF
 from ..settings import ClientSettings
 from ..state import ClientState, Notes, StateError, closed_series
 from ..state.factory import open_state
@@ -33,7 +34,6 @@ from .moved_state import moved_state
 from .problems import Collections
 
 IN_MEMORY = frozenset({"tmpfs", "ramfs"})
-SELF = ""
 MOST_KEPT = 1_000_000  # values that are counted
 
 #: what can be done about a loss; the others are as the definitions want them

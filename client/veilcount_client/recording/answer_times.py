@@ -149,6 +149,20 @@ def drawn_instants(
     return tuple(sorted(math.ceil(moment / MINUTE) * MINUTE for moment in spread))
 
 
+def next_instant(person: PersonState, collection: Collection, now: float) -> float | None:
+    """Return when a person who records nothing has next something to report, if ever."""
+    current, following = period_number(collection, now), next_answer(person, collection, now)
+    dues = [
+        due
+        for period in (current, following)
+        if period is not None and is_answering(person, collection, period)
+        for due in instants(person, collection, period)
+    ]
+    if collection.is_trend and current < collection.periods:  # a state may begin
+        dues.append(_next_start(collection, now))
+    return min((due for due in dues if due > now), default=None)
+
+
 def tokens_requested_at(person: PersonState, collection: Collection) -> float:
     """Return when the tokens of a person are to be requested: drawn, whatever is recorded.
 

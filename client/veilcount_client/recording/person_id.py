@@ -11,6 +11,7 @@ from uuid import UUID
 
 from ..errors import NotAPerson
 
+SELF = ""  # the one person of a client without persons
 NOBODY = frozenset({"none", "null", "undefined", "anonymous"})
 LARGEST = 10**100  # of a number: no account's is larger
 #: a UUID's text as it is printed, in braces, as a URN, or its 32 digits

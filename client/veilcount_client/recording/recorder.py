@@ -9,6 +9,7 @@ when a recorded answer would. The state of a trend is kept for good (`trend_stat
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Container, Iterable, Iterator, ValuesView
 from contextlib import suppress
@@ -73,6 +74,7 @@ class Recorder:
         self.state, self.losses = drawer.state, drawer.losses
         self._held: dict[tuple[bytes, str, int], PersonAnswer] = {}
         self._absences_drawn = -1.0  # the minute up to which they are
+        self._next_absence = 0.0  # when the next may be due: before the first look, now
         self._trends, self._visits = TrendStates(drawer), Visits(drawer)
 
     # -- what comes in -------------------------------------------------------------------------
@@ -110,11 +112,16 @@ class Recorder:
         hidden = _hidden(collections)
         minute = full_minute(now)  # instants are whole minutes: nothing falls due within one
         if hidden and minute != self._absences_drawn:
+            self._next_absence = minute + answer_times.MINUTE  # if the state fails below
             self._trends.begin(now, hidden)
             absences = self._absences(now, hidden)
             while some := list(islice(absences, MOST_DRAWN)):
                 self.drawer.store(some)
-            self._absences_drawn = minute
+            self._absences_drawn, self._next_absence = minute, self._next_hidden(now, hidden)
+
+    def look_again(self) -> None:
+        """Look for absences in the next sweep: somebody else has consented."""
+        self._absences_drawn, self._next_absence = -1.0, 0.0
 
     def _sweep_device(self, now: float, collections: Collections) -> None:
         """Draw what is held on the device and due."""
@@ -161,14 +168,14 @@ class Recorder:
             key: answer for key, answer in pending if key[0] != person or key[1] not in series
         }
 
-    def next_instant(self, now: float, collections: Collections) -> float | None:
+    def next_instant(self, collections: Collections) -> float | None:
         """Return when something here is next due."""
         held = [answer.instants[0] for answer in list(self._held.values())]
-        minute = [full_minute(now) + answer_times.MINUTE] if _hidden(collections) else []
+        absence = [self._next_absence] if _hidden(collections) else []
         on_device = (
             any(collection.held_on_device for collection in collections) and self.state.next_held()
         )
-        return min([*held, *minute, *([on_device] if on_device else [])], default=None)
+        return min([*held, *absence, *([on_device] if on_device else [])], default=None)
 
     def pending_periods(self, person: bytes, series: str) -> list[int]:
         """Return the periods for which a person's value waits in memory."""
@@ -284,6 +291,17 @@ class Recorder:
             for collection in hidden:
                 if collection.has_absent and collection.fingerprint in person.covered:
                     yield from self._missing(person, collection, now)
+
+    def _next_hidden(self, now: float, hidden: list[Collection]) -> float:
+        """Return when an absence is next due, whoever records what until then."""
+        people = map(self.state.person, self.state.consenting())
+        dues = (
+            answer_times.next_instant(person, collection, now)
+            for person in people
+            for collection in hidden
+            if collection.fingerprint in person.covered
+        )
+        return min((due for due in dues if due is not None), default=math.inf)
 
     def _missing(
         self, person: PersonState, collection: Collection, now: float

@@ -1,5 +1,6 @@
 """The state: secrets, ledger, frozen answers and outbox, in SQLite or Redis."""
 
+from ..errors import StateError as StateError
 from .interface import KEPT as KEPT
 from .interface import KEY_BYTES as KEY_BYTES
 from .interface import ROW_CLOSED as ROW_CLOSED
@@ -19,6 +20,5 @@ from .interface import ReportDraw as ReportDraw
 from .interface import Resumption as Resumption
 from .interface import SentReport as SentReport
 from .interface import SpentBudget as SpentBudget
-from .interface import StateError as StateError
 from .interface import add_closed_series as add_closed_series
 from .interface import closed_series as closed_series

@@ -13,8 +13,9 @@ from pathlib import Path
 
 from veilcount_shared.installing import install
 
+from ..errors import StateError
 from ..settings import ClientSettings
-from .interface import ClientState, StateError
+from .interface import ClientState
 from .sqlite import SqliteState
 
 

@@ -21,7 +21,7 @@ import os
 import stat
 from pathlib import Path
 
-from .interface import StateError
+from ..errors import StateError
 from .machine import machine_id
 
 # What is a link or a pipe is not ours: neither followed nor waited for.

@@ -22,13 +22,6 @@ PUT_OFF = 2 * 3600.0  # seconds after its earliest instant from which a report's
 ROW_CLOSED = 0xFFFF  # in place of a number of answers: the aggregator has closed the row
 
 
-class StateError(Exception):
-    """The state cannot be used now: no disk, no server, no right. Nothing was half done.
-
-    Where the way to a server broke twice, all of it may have been done.
-    """
-
-
 @dataclass(frozen=True, slots=True)
 class Coverage:
     """Since when a person's consent covers a definition: kept for good, like the person's root.

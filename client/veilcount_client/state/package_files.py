@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
-from .interface import StateError
+from ..errors import StateError
 
 
 class IncompletePackage(StateError):

@@ -23,6 +23,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from ..errors import StateError
 from .interface import (
     KEY_BYTES,
     ConsentDecision,
@@ -36,7 +37,6 @@ from .interface import (
     ReportDraw,
     SentReport,
     SpentBudget,
-    StateError,
 )
 from .key_derivation import new_root, new_salt, person_root, person_secret
 from .losses import Loss

@@ -24,8 +24,8 @@ from weakref import WeakSet
 
 from veilcount_shared.errors import VeilcountError
 
+from ..errors import StateError
 from . import file_checks
-from .interface import StateError
 from .key_derivation import new_root
 from .losses import Loss
 from .package_files import package_file
@@ -37,6 +37,8 @@ FORK_SECONDS = 1.0  # how long a fork waits for another thread's transaction
 VERSION = 3
 IMPOSSIBLE_COUNT = 10**18  # transactions that no file has
 MOST_MOVES = 10  # that are kept
+LOG_PAGES = 32  # of the log, at which it is written back: SQLite's 1,000 are 4 MB a device
+LOG_BYTES = LOG_PAGES << 12  # that one of many records at once leaves of it
 DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
@@ -236,6 +238,8 @@ def _make(database: sqlite3.Connection, name: str) -> None:
     database.execute("pragma synchronous = full")
     database.execute("pragma fullfsync = on")  # of macOS, whose fsync leaves it to the disk's cache
     database.execute("pragma secure_delete = on")  # a held value that is wiped is not left behind
+    database.execute(f"pragma wal_autocheckpoint = {LOG_PAGES}")
+    database.execute(f"pragma journal_size_limit = {LOG_BYTES}")
     with transaction(database):
         version = database.execute("pragma user_version").fetchone()[0]
         if version == 0:

@@ -22,8 +22,9 @@ from veilcount_shared.report import Report
 from ..client import Client, Respondent
 from ..delivery.worker import ClientWorker
 from ..options import ClientOptions, Definitions
+from ..recording.person_id import SELF
 from ..recording.recorder import RecordCall
-from ..session import SELF, Session
+from ..session import Session
 from ..state.key_derivation import person_key
 from . import patching
 from .doubles import (

@@ -13,7 +13,6 @@ from unittest.mock import patch
 
 from veilcount_shared import RandomSource
 
-from .. import client as client_module
 from .. import session as session_module
 from ..client import Client, Person
 from ..delivery.worker import ClientWorker
@@ -29,7 +28,7 @@ Replacement = AbstractContextManager[Any]
 
 def sessions(make: Callable[[ClientOptions], Session]) -> Replacement:
     """Have `make` open the session of every client that the app constructs."""
-    return patch.object(client_module, "Session", make)
+    return patch.object(session_module, "Session", make)
 
 
 def persons(observe: Callable[[Person], None]) -> Replacement:

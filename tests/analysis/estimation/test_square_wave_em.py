@@ -10,8 +10,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from veilcount_analysis.estimation import square_wave_em
 from veilcount_analysis.estimation.estimator import IntervalTarget
-from veilcount_analysis.estimation.square_wave_em import MOST_STEPS, estimate_distribution, get_wave
+from veilcount_analysis.estimation.square_wave_em import (
+    MOST_STEPS,
+    _WindowSums,
+    estimate_distribution,
+    get_wave,
+)
 from veilcount_shared.mechanisms import DistributionMechanism
 
 from .simulated_counts import BUCKETS, RANGE, Counts, curve_of, draw, population, rows_of
@@ -55,10 +61,11 @@ def test_every_step_of_em_makes_the_counters_likelier(mechanism: DistributionMec
     """
     wave, counters = get_wave(mechanism), some_counters(5_000, mechanism)
     share, spread, gained = counters / counters.sum(), np.full(BUCKETS, 1 / BUCKETS), []
+    windows = _WindowSums(wave)
     for _ in range(100):
-        expected = wave._expected(spread)
+        expected = windows.expected(spread)
         gained.append(float(counters @ np.log(expected)))
-        moved = wave._expectation(share / expected)
+        moved = windows.expectation(share / expected)
 
         assert np.allclose(expected, spread @ wave.rows, rtol=1e-9, atol=0)
         assert np.allclose(moved, wave.rows @ (share / expected), rtol=1e-9, atol=0)
@@ -75,6 +82,27 @@ def test_em_stops_long_before_its_limit_of_steps(epsilon: str) -> None:
     _, steps = get_wave(mechanism).likeliest(some_counters(100_000, mechanism))
 
     assert steps < MOST_STEPS / 4
+
+
+def test_a_range_without_new_reports_is_not_fitted_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At each view of a page; with one more report it is, and another target has its own noise."""
+    counters, domain = some_counters(1_000), RANGE
+    first = estimate_distribution(FOUR, domain, counters)
+    monkeypatch.setattr(square_wave_em.SquareWaveTables, "likeliest", _not_expected)
+    again = estimate_distribution(FOUR, domain, counters.copy())
+
+    assert again.frequency is not None
+    assert np.array_equal(again.frequency, np.asarray(first.frequency))
+    assert np.array_equal(again.curve.low, first.curve.low)
+    for other in (counters + (np.arange(len(counters)) == 9), counters[::-1]):
+        with pytest.raises(RuntimeError, match="fitted"):
+            estimate_distribution(FOUR, domain, other)
+    with pytest.raises(RuntimeError, match="fitted"):
+        estimate_distribution(FOUR, domain, counters, target=IntervalTarget.POPULATION)
+
+
+def _not_expected(*_: object) -> object:
+    raise RuntimeError("fitted again")
 
 
 # -- the band --------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ Real processes, real signals, real servers.
 from __future__ import annotations
 
 import random
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -193,13 +194,63 @@ def test_nothing_unrandomized_is_kept_or_logged(how: str, behaviour: Behaviour, 
     assert "Traceback" not in apps.log
 
 
-def test_the_client_imports_little() -> None:
-    """Nothing of the server's; and requests only once a client is made."""
-    code = "import sys, veilcount_client; print(*sys.modules)"
+def modules_after(code: str) -> set[str]:
+    """Return the modules that an app has imported."""
+    code = f"import sys\n{code}\nprint(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    return set(done.stdout.split())
+
+
+def test_the_client_imports_little(tmp_path: Path) -> None:
+    """Nothing of the server's; definitions with a client; requests once something leaves."""
+    with_client = (
+        "from veilcount import Client; from veilcount_client.delivery.late_http import http\n"
+        "client = Client('https://stats.example.org', collections='docs/collections.toml',"
+        f" state_dir={str(tmp_path)!r})\n"
+        "client.record('theme', 'dark'); client.flush(until='stored')"
+    )
+    imported, used = modules_after("from veilcount import Client"), modules_after(with_client)
     heavy = {"numpy", "flask", "redis", "msgspec", "scipy", "requests", "asyncio", "pydantic"}
 
-    assert not heavy & set(done.stdout.split())
+    assert not heavy & used
+    assert not {"sqlite3", "veilcount_client.session", "veilcount_shared.collection"} & imported
+    assert {"sqlite3", "veilcount_client.session", "veilcount_shared.collection"} <= used
+    assert "requests" in modules_after(f"{with_client}\nhttp()")
+
+
+FORK_DURING_IMPORT = """
+import os, signal, sys, threading
+from veilcount_client.delivery import late_http
+importing, proceed = threading.Event(), threading.Event()
+
+class Slow:  # where a thread of the client is, when the app forks
+    def find_spec(self, name, path=None, target=None):
+        if name == "requests" and threading.current_thread() is not threading.main_thread():
+            importing.set()
+            proceed.wait(10)
+
+sys.meta_path.insert(0, Slow())
+threading.Thread(target=late_http.http, daemon=True).start()
+importing.wait(10)
+threading.Timer(0.2, proceed.set).start()
+if not {is_guarded}:
+    late_http._before_fork.__code__ = (lambda: None).__code__
+if child := os.fork():
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+else:
+    signal.alarm(2)
+    late_http.http()
+    os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("is_guarded", ["True", "False"])
+def test_a_fork_waits_for_an_import_under_way(is_guarded: str) -> None:
+    """Else its child would wait for a module that a thread of the parent has locked."""
+    code = FORK_DURING_IMPORT.replace("{is_guarded}", is_guarded)
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+
+    assert int(done.stdout) == (0 if is_guarded == "True" else -signal.SIGALRM)
 
 
 def test_memory_does_not_grow(apps: Apps) -> None:

@@ -7,6 +7,7 @@ from unittest.mock import Mock, patch
 
 import pytest
 
+from veilcount_client.delivery import worker
 from veilcount_client.delivery.delivery_pool import MOST_THREADS
 from veilcount_client.delivery.transport import Delivered, Later, Outcome
 from veilcount_client.delivery.uploader import LEASE, OVERDUE, Uploader
@@ -44,6 +45,28 @@ def test_a_thread_that_is_always_late_delivers(tmp_path: Path, grace: float) -> 
         device.work()
 
     assert (len(device.wire.reports) == 20) == (grace > LATE)
+
+
+def rounds_of_a_day(device: Device) -> int:
+    """Return how often the thread of an app wakes in a day in which it records nothing."""
+    rounds, ends = 0, device.clock.now() + DAY
+    while (now := device.clock.now() + device.worker._pause()) < ends:
+        set_clock(device.clock, now)
+        device.worker.work()
+        rounds += 1
+    return rounds
+
+
+@pytest.mark.parametrize("presence", ["public", "hidden"])
+def test_an_idle_thread_sleeps_until_something_is_due(tmp_path: Path, presence: str) -> None:
+    """Once an hour it looks for losses; then there are the instants of the questions."""
+    device = home(tmp_path, presence=presence)
+    device.client.record("it", True)
+    device.work()
+
+    assert 24 <= rounds_of_a_day(device) <= 29
+    with patch.object(worker, "LONG", 60.0):  # as once
+        assert rounds_of_a_day(device) > 1400
 
 
 def hung(place: Path) -> Device:

@@ -9,10 +9,10 @@ from random import Random
 
 import pytest
 
-from veilcount_client.state import StateError
+from veilcount_client.state import StateError, sqlite_database
 from veilcount_client.state.losses import Loss
 from veilcount_client.state.sqlite import SqliteState
-from veilcount_client.state.sqlite_database import FILE
+from veilcount_client.state.sqlite_database import FILE, LOG_PAGES
 
 from .conftest import SqliteEngine
 from .state_fixtures import ANN, SERIES, agree, draw, lease_all
@@ -30,6 +30,22 @@ def test_a_file_of_another_release_is_refused(sqlite: SqliteEngine, version: int
 
     with pytest.raises(StateError, match="written by another release of veilcount"):
         sqlite.open()
+
+
+@pytest.mark.parametrize("pages", [LOG_PAGES, 1000])
+def test_the_log_stays_small(
+    sqlite: SqliteEngine, pages: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the thousand pages that are SQLite's default, it grows to megabytes next to 100 kB."""
+    monkeypatch.setattr(sqlite_database, "LOG_PAGES", pages)
+    monkeypatch.setattr(sqlite_database, "LOG_BYTES", pages << 12)
+    state = sqlite.open()
+    agree(state)
+    for number in range(300):
+        state.keep("note", str(number))
+    log_bytes = sqlite.folder.joinpath(f"{FILE}-wal").stat().st_size
+
+    assert (log_bytes < 200_000) == (pages == LOG_PAGES)
 
 
 # -- damage ----------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from veilcount_client import Client, NotUsable, UnknownCollection
-from veilcount_client import client as client_module
+from veilcount_client import session as session_module
 from veilcount_client.delivery.transport import Delivered, Later
 from veilcount_client.testing import ClientHarness, RecordingTransport, WsgiTransport
 from veilcount_client.testing.doubles import first_common_noon
@@ -188,12 +188,12 @@ def test_only_the_kill_switches_of_the_test_matter(monkeypatch: pytest.MonkeyPat
 
 
 def test_afterwards_everything_is_as_before(tmp_path: Path) -> None:
-    before = (vars(client_module)["Session"], Client.person)
+    before = (vars(session_module)["Session"], Client.person)
     with ClientHarness() as veilcount:
         veilcount.client(THEME)
 
-        assert vars(client_module)["Session"] is not before[0]
-    assert (vars(client_module)["Session"], Client.person) == before
+        assert vars(session_module)["Session"] is not before[0]
+    assert (vars(session_module)["Session"], Client.person) == before
     with Client(NOBODY, collections=THEME, state_dir=tmp_path, threaded=False) as client:
         assert client.consented is None
 

@@ -52,10 +52,11 @@ def estimate_distribution(
     if reports <= covers.count:
         return empty_histogram(domain, level, target)
     wave = get_wave(mechanism)
-    received = wave.diluted(1 - covers.count / reports)
-    frequency, steps = received.likeliest(counters)
+    frequency, curve_noise = _fit(
+        wave, 1 - covers.count / reports, tuple(counters.tolist()), target
+    )
     below = np.cumsum(frequency)[:-1]
-    noise = received.noise(frequency, steps, target) / sqrt(reports)
+    noise = curve_noise / sqrt(reports)
     half = NormalDist().inv_cdf((1 + level) / 2) * noise
     curve = Cdf.between(domain, below, below - half, below + half, NOISE_ONLY)
     evidence = WeightedMean.from_counters(domain, counters, wave.numbers, covers)
@@ -105,15 +106,20 @@ class SquareWaveTables:
         return ceil(1 / max(most, np.finfo(np.float64).tiny))
 
     def likeliest(self, counters: Counters) -> tuple[Floats, int]:
-        """Return the histogram at which EM stops, and after how many steps."""
+        """Return the histogram at which EM stops, and after how many steps.
+
+        Each step is taken: an accelerated one, or a start at the histogram of a neighbouring range,
+        would arrive with other details fitted than the band allows for.
+        """
         share = counters / counters.sum()
         frequency, before, steps = np.full(BUCKETS, 1 / BUCKETS), -np.inf, 0
+        windows, logarithms = _WindowSums(self), np.empty(self.levels)
         while steps < MOST_STEPS:
-            expected = self._expected(frequency)
-            likelihood = float(counters @ np.log(expected))
+            expected = windows.expected(frequency)
+            likelihood = float(counters @ np.log(expected, out=logarithms))
             if steps >= self.least_steps and likelihood - before < self.gain:
                 break
-            frequency = frequency * self._expectation(share / expected)
+            frequency *= windows.expectation(np.divide(share, expected, out=expected))
             before, steps = likelihood, steps + 1
         return frequency, steps
 
@@ -138,21 +144,52 @@ class SquareWaveTables:
         error: Floats = np.sqrt(curves**2 @ variance)
         return error
 
-    # In a window all probabilities are alike, so sums over windows are differences of running sums.
 
-    def _expected(self, frequency: Floats) -> Floats:
+class _WindowSums:
+    """Expectations under the square wave, in arrays that every step of EM writes anew.
+
+    In a window all probabilities are alike, so sums over windows are differences of running sums.
+    A step is a dozen such short operations: to allocate for each would take as long again.
+    """
+
+    def __init__(self, wave: SquareWaveTables) -> None:
+        self._width, self._outside = wave.width, wave.outside
+        self._difference = wave.inside - wave.outside
+        self._share = np.zeros(wave.width + BUCKETS + wave.width - 1)  # below each start
+        self._ratio = np.zeros(wave.levels + 1)
+        self._expected, self._expectation = np.empty(wave.levels), np.empty(BUCKETS)
+
+    def expected(self, frequency: Floats) -> Floats:
         """Return the probability of each level, for numbers spread like this."""
-        running = np.concatenate([np.zeros(self.width), np.cumsum(frequency)])
-        running = np.concatenate([running, np.full(self.width - 1, running[-1])])
-        in_reach: Floats = running[self.width :] - running[: -self.width]
-        return self.outside + (self.inside - self.outside) * in_reach
+        inside = self._share[self._width : self._width + BUCKETS]
+        np.cumsum(frequency, out=inside)
+        self._share[self._width + BUCKETS :] = inside[-1]
+        np.subtract(self._share[self._width :], self._share[: -self._width], out=self._expected)
+        self._expected *= self._difference
+        self._expected += self._outside
+        return self._expected
 
-    def _expectation(self, ratio: Floats) -> Floats:
+    def expectation(self, ratio: Floats) -> Floats:
         """Return the expectation of a function of the level, for each bucket."""
-        running = np.concatenate([[0.0], np.cumsum(ratio)])
-        in_window: Floats = running[self.width :] - running[: -self.width]
-        whole: float = running[-1]
-        return self.outside * whole + (self.inside - self.outside) * in_window
+        np.cumsum(ratio, out=self._ratio[1:])
+        np.subtract(self._ratio[self._width :], self._ratio[: -self._width], out=self._expectation)
+        self._expectation *= self._difference
+        self._expectation += self._outside * self._ratio[-1]
+        return self._expectation
+
+
+@lru_cache(maxsize=512)
+def _fit(
+    wave: SquareWaveTables, part: float, counters: tuple[int, ...], target: IntervalTarget
+) -> tuple[Floats, Floats]:
+    """Return the histogram, and its curve's noise: a page shows ten ranges at each view, most of
+    which receive no more reports.
+    """
+    received = wave.diluted(part)
+    frequency, steps = received.likeliest(np.array(counters))
+    noise = received.noise(frequency, steps, target)
+    frequency.flags.writeable = noise.flags.writeable = False
+    return frequency, noise
 
 
 @lru_cache(maxsize=64)

@@ -36,6 +36,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
+from itertools import groupby
 from typing import Any
 
 Document = Mapping[str, Any]
@@ -158,6 +159,14 @@ def row_name(value: object) -> str:
 
 def table(answer: Document) -> Iterator[Row]:
     """Yield a row for each figure of an estimate."""
+    return (shared | row for shared, rows in estimate_parts(answer) for row in rows)
+
+
+def estimate_parts(answer: Document) -> Iterator[tuple[Row, list[Row]]]:
+    """Yield the cells that figures of an estimate have in common, and the cells of each by itself.
+
+    The former are two thirds of all columns, and the same for thousands of rows.
+    """
     common = {name: answer[name] for name in QUERY} | segment_cells(answer["segments"])
     for series in answer["series"]:
         facts = {name: series["facts"].get(name) for name in ("P", "Q")}
@@ -166,9 +175,13 @@ def table(answer: Document) -> Iterator[Row]:
         for time_range in series["ranges"]:
             of_range = head | {name: time_range[name] for name in RANGE}
             raked = {"estimand": (time_range.get("weighting") or {}).get("estimand")}
-            for figure in time_range["figures"]:
-                row = of_range | figure | named("of", figure["of"])
-                yield row | (raked if figure["kind"] == "raked" else {})
+            for is_raked, figures in groupby(time_range["figures"], _is_raked):
+                rows = [figure | named("of", figure["of"]) for figure in figures]
+                yield of_range | (raked if is_raked else {}), rows
+
+
+def _is_raked(figure: Document) -> bool:
+    return bool(figure["kind"] == "raked")
 
 
 def segment_cells(segments: Mapping[str, object]) -> Row:

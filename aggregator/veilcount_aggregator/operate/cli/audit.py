@@ -37,7 +37,7 @@ _YES_NO = {True: "yes", False: "no"}
 Item = TypeVar("Item")
 
 
-@click.command("audit", short_help="Test the claimed epsilon against measured messages.")
+@click.command("audit")
 @click.argument("file", type=click.Path(path_type=Path), required=False)
 @click.argument("name", required=False, shell_complete=options.complete_from_file)
 @click.option("--self-test", is_flag=True, help="Show that planted bugs are detected.")

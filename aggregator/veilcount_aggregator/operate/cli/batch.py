@@ -13,7 +13,7 @@ from . import options
 from .output import print_json
 
 
-@click.command("encode", short_help="Translate a batch from JSON to its binary encoding.")
+@click.command("encode")
 @click.argument("file", type=click.File("rb"), default="-")
 @options.as_json
 def encode(*, file: BinaryIO, as_json: bool) -> None:
@@ -28,7 +28,7 @@ def encode(*, file: BinaryIO, as_json: bool) -> None:
         click.echo(body, nl=False)
 
 
-@click.command("decode", short_help="Translate a batch from its binary encoding to JSON.")
+@click.command("decode")
 @click.argument("file", type=click.File("rb"), default="-")
 @options.as_json
 def decode(*, file: BinaryIO, as_json: bool) -> None:

@@ -13,7 +13,7 @@ from ...queries.budget_view import BudgetView
 from .query_source import declared_query
 
 
-@click.command("budget", short_help="Show a collection's privacy budget, promised and spent.")
+@click.command("budget")
 @declared_query(BUDGET)
 def command(result: BudgetResult) -> Iterable[Part]:
     """Show the privacy budget of collection NAME: promised, and spent so far.

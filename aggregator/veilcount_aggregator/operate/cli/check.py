@@ -30,7 +30,7 @@ LEVEL = 0.95
 COLUMNS = ("collection", "event", "day", "user", "by", "mechanism", "bits")
 
 
-@click.command("check", short_help="Show the privacy and expected error of a definitions file.")
+@click.command("check")
 @options.definitions_file
 @click.option(
     "--n",

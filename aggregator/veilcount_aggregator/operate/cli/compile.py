@@ -12,7 +12,7 @@ from veilcount_shared.compilation import compile_collections
 from . import options
 
 
-@click.command("compile", short_help="Compile definitions for clients in other languages.")
+@click.command("compile")
 @options.definitions_file
 @click.option("--json", is_flag=True, expose_value=False, help="It is JSON, also without this.")
 def command(file: Path) -> None:

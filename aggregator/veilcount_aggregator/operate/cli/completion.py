@@ -18,7 +18,7 @@ VARIABLE = f"_{NAME.upper()}_COMPLETE"
 SHELLS = ("bash", "zsh", "fish")
 
 
-@click.command("completion", short_help="Print a shell completion script.")
+@click.command("completion")
 @click.argument("shell", type=click.Choice(SHELLS), required=False)
 @options.as_json
 def command(*, shell: str | None, as_json: bool) -> None:

@@ -14,7 +14,7 @@ from .output import print_result
 FOLDER = "deploy"  # as the files name each other
 
 
-@click.command("deploy", short_help="Write the configuration files of a deployment.")
+@click.command("deploy")
 @click.argument("kind", type=click.Choice(list(FILE_SETS)))
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path), default=FOLDER)
 @click.option("--force", is_flag=True, help="Overwrite files that differ.")

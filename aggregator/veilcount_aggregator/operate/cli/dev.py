@@ -37,7 +37,7 @@ SHUFFLER_SECONDS = 10
 COLUMNS = "{:8}  {:14}  {:11}  {:9}  {}"
 
 
-@click.command("dev", short_help="Run an aggregator for development, and show each report.")
+@click.command("dev")
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
     "--store",

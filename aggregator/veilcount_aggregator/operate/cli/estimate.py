@@ -35,7 +35,7 @@ SHOWN_DIGITS = 12  # of a fingerprint
 STDOUT = "-"
 
 
-@click.command("estimate", short_help="Show a collection's estimates with their intervals.")
+@click.command("estimate")
 @options.name_in_store
 @struct_options(EstimateQuery, omit={"candidates"})
 @click.option(

@@ -23,29 +23,48 @@ from ...errors import ReleaseRefused, StoreError, StoreUnfit
 
 NAME = "veilcount"
 EXIT_OK, EXIT_NEGATIVE, EXIT_USAGE, EXIT_UNREACHABLE = range(4)
-SUMMARY_LENGTH = 200  # characters: no summary is longer
 EXIT_INTERRUPTED, EXIT_BROKEN_PIPE = 130, 141  # as shells report signals: 128 and their number
 
-#: in the order of the help; each is `command` of the module of its name; a new one is named here
-COMMANDS = (
-    *("new", "dev", "serve", "init", "keys", "relay-keys", "relay", "collections", "store"),
-    *("issuer", "shuffler", "canary", "check", "plan", "contrast", "simulate", "audit", "notice"),
-    "compile",
-    *(
-        "encode",
-        "decode",
-        "estimate",
-        "verify",
-        "report",
-        "compare",
-        "budget",
-        "release",
-        "watch",
-        "demo",
-    ),
-    *("publish", "publish-key"),
-    *("doctor", "deploy", "completion"),
-)
+#: with their summaries, in the order of the help, which would import all of them for theirs; each
+#: is `command` of the module of its name; a new one is named here
+COMMANDS = {
+    "new": "Write a first definitions file.",
+    "dev": "Run an aggregator for development, and show each report.",
+    "serve": "Accept reports and answer analysts, until SIGTERM.",
+    "init": "Create the store, and print its first admin key once.",
+    "keys": "Create, list and revoke API keys.",
+    "relay-keys": "Make, list and retire the keys for requests through a relay.",
+    "relay": "Serve a relay for development.",
+    "collections": "Push, list and close collection definitions; close single rows.",
+    "store": "Check, copy, back up and restore the store.",
+    "issuer": "Issue tokens, so that each account holds to its caps and no report shows whose"
+    " it is.",
+    "shuffler": "Hold reports that you cannot read, and hand each crowd over once, shuffled among"
+    " covers.",
+    "canary": "Send reports of your own through a shuffler, and see whether it keeps its word.",
+    "check": "Show the privacy and expected error of a definitions file.",
+    "plan": "Compute devices, epsilon or error from the other two.",
+    "contrast": "Compare local, shuffled and central privacy on n answers.",
+    "simulate": "Compare the truth with estimates of it.",
+    "audit": "Test the claimed epsilon against measured messages.",
+    "notice": "Print the privacy notice of a definitions file.",
+    "compile": "Compile definitions for clients in other languages.",
+    "encode": "Translate a batch from JSON to its binary encoding.",
+    "decode": "Translate a batch from its binary encoding to JSON.",
+    "estimate": "Show a collection's estimates with their intervals.",
+    "verify": "Check published counters, and estimate from them.",
+    "report": "Write a collection's report: one HTML page to print.",
+    "compare": "Compare side A of collection NAME with side B.",
+    "budget": "Show a collection's privacy budget, promised and spent.",
+    "release": "Make a central release, or list all releases.",
+    "watch": "Check rules on a running server, and tell a webhook.",
+    "demo": "Replay four months of a sample app in half a minute, then serve the dashboard.",
+    "publish": "Write figures for anybody as a site of files.",
+    "publish-key": "Make the key that signs published counters.",
+    "doctor": "Check a deployment and suggest fixes; exit 1 on any problem.",
+    "deploy": "Write the configuration files of a deployment.",
+    "completion": "Print a shell completion script.",
+}
 #: those that share a module
 PLACES = {
     "relay-keys": ("relay", "keys"),
@@ -78,16 +97,14 @@ class _Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's own
         return list(COMMANDS)
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_commands(
+        self,
+        ctx: click.Context,  # noqa: ARG002
+        formatter: click.HelpFormatter,
+    ) -> None:
         """List the commands with their untruncated summaries."""
-        commands = ((name, self.get_command(ctx, name)) for name in COMMANDS)
-        summaries = [
-            (name, command.get_short_help_str(SUMMARY_LENGTH))
-            for name, command in commands
-            if command
-        ]
         with formatter.section("Commands"):
-            formatter.write_dl(summaries)
+            formatter.write_dl(list(COMMANDS.items()))
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the command; end silently on a broken pipe."""
@@ -109,6 +126,7 @@ class _Commands(click.Group):
             return None
         module, attribute = PLACES.get(cmd_name, (cmd_name, "command"))
         command: click.Command = getattr(import_module(f"{__package__}.{module}"), attribute)
+        command.short_help = COMMANDS[cmd_name]
         return command
 
 

@@ -28,7 +28,7 @@ until    = {until}
 """
 
 
-@click.command("new", short_help="Write a first definitions file.")
+@click.command("new")
 @click.argument("file", type=click.Path(path_type=Path), default=FILE)
 @options.as_json
 def command(file: Path, *, as_json: bool) -> None:

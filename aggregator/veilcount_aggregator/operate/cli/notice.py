@@ -22,7 +22,7 @@ from .output import print_json, print_lines, terminal_width
 MAX_WIDTH = 88
 
 
-@click.command("notice", short_help="Print the privacy notice of a definitions file.")
+@click.command("notice")
 @options.definitions_file
 @click.argument("name", required=False, shell_complete=options.complete_from_file)
 @click.option(

@@ -20,7 +20,7 @@ from .output import print_result
 from .query_source import opened_snapshot
 
 
-@click.command("publish", short_help="Write figures for anybody as a site of files.")
+@click.command("publish")
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @options.store
@@ -50,7 +50,7 @@ def command(
     print_result({"folder": str(folder), "files": sorted(files)}, [text], as_json=as_json)
 
 
-@click.command("publish-key", short_help="Make the key that signs published counters.")
+@click.command("publish-key")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @options.as_json
 def key(file: Path, *, as_json: bool) -> None:

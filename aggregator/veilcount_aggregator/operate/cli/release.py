@@ -31,7 +31,7 @@ STRINGS = "strings"
 FEW = 3  # figures of a release that a line of the journal shows
 
 
-@click.command("release", short_help="Make a central release, or list all releases.")
+@click.command("release")
 @options.name_in_store
 @click.option(
     "--query",

@@ -10,7 +10,7 @@ from .output import print_json
 from .query_source import opened_snapshot
 
 
-@click.command("report", short_help="Write a collection's report: one HTML page to print.")
+@click.command("report")
 @options.name_in_store
 @options.store
 @click.option("--json", "as_json", is_flag=True, help="Print JSON with the page as `html`.")

@@ -17,7 +17,7 @@ from .output import print_json, print_lines
 from .query_source import struct_options
 
 
-@click.command("verify", short_help="Check published counters, and estimate from them.")
+@click.command("verify")
 @click.argument(
     "files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE..."
 )

@@ -26,7 +26,7 @@ from .output import print_lines
 SECONDS = 60.0
 
 
-@click.command("watch", short_help="Check rules on a running server, and tell a webhook.")
+@click.command("watch")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
     "--webhook",
