@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -12,10 +12,8 @@ from unittest.mock import patch
 
 from veilcount_client.delivery import issuance, loss_reports
 from veilcount_client.recording import answer_times
-from veilcount_client.recording.recorder import Recorder
 from veilcount_client.state.sqlite_database import FILE
 from veilcount_shared import Collection, schedule
-from veilcount_shared.collection import Presence
 from veilcount_shared.tokens import SlotSecret
 
 from ..client.device_fixtures import DAY, HOUR, Device
@@ -118,10 +116,9 @@ def by_fingerprint(*files: Mapping[str, Collection]) -> dict[str, Collection]:
 
 @contextmanager
 def simulated_time(calendar: Calendar) -> Iterator[None]:
-    """Have devices look for absences when one falls due, and seldom for losses: it is quicker."""
+    """Have devices look seldom for losses: it is quicker."""
     forget_draws()
     with (
-        patch.object(Recorder, "next_instant", _next_instant),
         patch.object(loss_reports, "HOUR", max(HOUR, calendar.step / LOOKS_FOR_LOSSES)),
         simulated_tokens(),
     ):
@@ -133,34 +130,6 @@ def forget_draws() -> None:
     """Draw anew what is drawn once for a person: a planted bug may draw it otherwise."""
     answer_times.drawn_instants.cache_clear()
     answer_times._draw_periods.cache_clear()
-
-
-_every_minute = Recorder.next_instant
-
-
-def _next_instant(recorder: Recorder, now: float, collections: Any) -> float | None:
-    """Return when something is next due: of absences the next instant instead of each minute."""
-    shown = [
-        SimpleNamespace(held_on_device=collection.held_on_device, presence=None)
-        for collection in collections
-    ]
-    dues = [_every_minute(recorder, now, shown), *_absences_due(recorder, now, collections)]  # type: ignore[arg-type] # what it reads of a collection
-    return min((due for due in dues if due is not None), default=None)
-
-
-def _absences_due(
-    recorder: Recorder, now: float, collections: Iterable[Collection]
-) -> Iterator[float]:
-    hidden = [collection for collection in collections if collection.presence is Presence.HIDDEN]
-    for key in recorder.state.consenting() if hidden else ():
-        person = recorder.state.person(key)
-        for collection in hidden:
-            current = answer_times.period_number(collection, now)
-            if current + 1 < collection.periods:  # a trend begins with its period
-                yield schedule.period_start(collection, current + 1).timestamp()
-            for period in range(max(current, 0), min(current + 2, collection.periods)):
-                instants = answer_times.instants(person, collection, period)
-                yield from (instant for instant in instants if instant > now)
 
 
 @contextmanager
