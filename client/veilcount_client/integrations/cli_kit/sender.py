@@ -58,10 +58,8 @@ def deliver(client: Client, lock: SenderLock) -> None:
 def may_send(client: Client) -> bool:
     """Whether anything may be due within the hour over which reports are spread."""
     worker = worker_of(client)
-    if worker and any(
-        collection.presence is Presence.HIDDEN
-        for collection in worker.uploader.collections.values()
-    ):
+    collections = worker.uploader.collections.values() if worker else ()
+    if any(collection.presence is Presence.HIDDEN for collection in collections):
         return True  # whether a sender runs must not depend on what was recorded
     due = worker.uploader.next_sending() if worker else None
     return (
