@@ -17,7 +17,7 @@ class cached_property(Generic[T_co]):  # noqa: N801 - as functools spells it
     """The decorator of a method whose result the instance keeps."""
 
     def __init__(self, compute: Callable[[Any], T_co]) -> None:
-        self._compute = compute
+        self.func = compute  # named as there
         self.__doc__ = compute.__doc__
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -34,6 +34,6 @@ class cached_property(Generic[T_co]):  # noqa: N801 - as functools spells it
         """Compute the value, at the first access alone."""
         if instance is None:
             return self
-        value: T_co = self._compute(instance)
+        value: T_co = self.func(instance)
         vars(instance)[self._name] = value
         return value

@@ -1,7 +1,7 @@
 """The files of `deploy/`, which travel with the package: what belongs together, and its writing.
 
 `deploy` next to this module is a link to that folder; a wheel has the files themselves. What to
-change in a file is said at its head, once, and printed from there.
+change in a file stands at its head, once, and is printed from there.
 """
 
 from __future__ import annotations

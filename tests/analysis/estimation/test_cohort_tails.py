@@ -43,6 +43,7 @@ def settings() -> Iterator[CohortSetting]:
             P, Q = sorted(generator.uniform(0.0001, 0.9999, 2))[::-1]
             yield CohortSetting(n, float(P), float(Q), covers, float(generator.uniform(0.01, 0.9)))
     yield CohortSetting(1500, 1 - 1e-7, 1e-7)
+    yield CohortSetting(1500, 1.0, 1e-9)
     yield CohortSetting(1500, 0.51, 0.49)
 
 

@@ -189,8 +189,8 @@ def _reached(begin: Counts, size: int, trials: Counts, p: float, *, upper: bool)
     """Return Pr[Bin >= h] or Pr[Bin <= h] for so many h in each row."""
     chances = _binomial(begin, size, trials, p)
     if upper:
-        rest = at_least(begin + size, trials, p)
-        return rest[:, np.newaxis] + np.cumsum(chances[:, ::-1], axis=1)[:, ::-1]
+        above = at_least(begin + size, trials, p)
+        return above[:, np.newaxis] + np.cumsum(chances[:, ::-1], axis=1)[:, ::-1]
     below = at_least(trials - begin + 1, trials, 1 - p)
     return below[:, np.newaxis] + np.cumsum(chances, axis=1)
 
@@ -212,7 +212,8 @@ def _binomial(begin: Counts, size: int, trials: Counts, p: float) -> Floats:
     np.divide(
         left[:, :-1], hits[:, 1:], out=logs[:, 1:], where=(left > 0)[:, :-1] & (hits >= 0)[:, :-1]
     )
-    np.log(logs[:, 1:] * odds, out=logs[:, 1:])
+    np.log(logs[:, 1:], out=logs[:, 1:])
+    logs[:, 1:] += np.log(odds)
     np.cumsum(logs, axis=1, out=logs)
     logs += log[:, np.newaxis] - np.take_along_axis(logs, anchor[:, np.newaxis], axis=1)
     np.exp(np.minimum(logs, 0.0, out=logs), out=logs)

@@ -36,7 +36,7 @@ class StringThreshold:
 
     @classmethod
     def from_query(cls, question: PricedQuery, level: float = LEVEL) -> StringThreshold:
-        """Derive it from declared constants; truncated noise takes away no more than other."""
+        """Derive it from declared constants; truncated noise takes away no more."""
         (part,) = part_noise(question, level)
         if part.threshold is None or part.delta is None:
             raise ValueError(f"{question.query.kind}: only strings have a threshold")
