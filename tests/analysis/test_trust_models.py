@@ -275,7 +275,7 @@ def test_a_central_collection_is_contrasted_by_substitution(adjacency: str, epsi
 
 
 def test_half_of_nobody_is_refused() -> None:
-    with pytest.raises(ValueError, match="at least one answer"):
+    with pytest.raises(ValueError, match="at least one report"):
         contrasted(make_collection(), 0)
 
 

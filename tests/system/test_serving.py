@@ -184,6 +184,13 @@ def hanging(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Hanging]
     redis.kill()
 
 
+UNWRITABLE = r'store_writable\{\} 0|shard_up\{shard="0"\} 0'
+
+
+def metrics(server: Server, key: str) -> str:
+    return server.ask("GET", "/metrics", headers={"Authorization": f"Bearer {key}"}).text
+
+
 def test_a_store_that_hangs_keeps_nobody_waiting(hanging: Hanging, tmp_path: Path) -> None:
     """Health is answered before any device is; all devices are asked to retry while it still hangs,
     and later are counted, each once. Metrics show it meanwhile.
@@ -200,11 +207,10 @@ def test_a_store_that_hangs_keeps_nobody_waiting(hanging: Hanging, tmp_path: Pat
             while not any(each.done() for each in waiting):
                 alive.append(server.ask("GET", "/healthz").status_code)
             refused = [*(each.result() for each in waiting), send(server.url, sent[0])]
-            metrics = server.ask("GET", "/metrics", headers={"Authorization": f"Bearer {key}"})
+            wait_until(lambda: re.search(UNWRITABLE, metrics(server, key)))
         wait_until(lambda: send(server.url, body(collection())).status_code == 200)
         verdicts = [send(server.url, each).json()["verdicts"] for each in sent]
 
-    assert re.search(r'store_writable\{\} 0|shard_up\{shard="0"\} 0', metrics.text)
     assert len(alive) > 1
     assert set(alive) == {200}
     assert [each.status_code for each in refused] == [503] * 9

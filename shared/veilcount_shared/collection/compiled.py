@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 from fractions import Fraction
 from typing import Any
@@ -59,7 +59,8 @@ def parse_compiled(text: str, file: str = "") -> dict[str, Collection]:
     """Return the collections of compiled definitions, by name, in file order."""
     try:
         rows = _rows(json.loads(text))
-        collections = parse_canonical([json.loads(row["canonical"]) for row in rows], rows)
+        forms = {row["name"]: json.loads(row["canonical"]) for row in rows}
+        collections = parse_canonical(forms, rows)
         for row in rows:
             _check_agreement(row, collections[row["name"]])
     except DefinitionError as error:
@@ -71,17 +72,17 @@ def parse_compiled(text: str, file: str = "") -> dict[str, Collection]:
 
 
 def parse_canonical(
-    forms: Sequence[Mapping[str, Any]], rows: Iterable[Mapping[str, Any]] = ()
+    forms: Mapping[str, Mapping[str, Any]], rows: Iterable[Mapping[str, Any]] = ()
 ) -> dict[str, Collection]:
-    """Return the collections of canonical forms, by name: all that a fingerprint pins.
+    """Return the collections of canonical forms: all that a fingerprint pins.
 
     `rows` add what is outside it. A form that is none raises ValueError, LookupError or TypeError;
     whoever has its fingerprint compares it with that of the collection.
     """
     outside = {row["name"]: row for row in rows}
-    tables = {form["name"]: _table(outside.get(form["name"], {}), form) for form in forms}
-    tables |= _groups(forms)
-    apps = {form["app"] for form in forms}
+    tables = {name: _table(outside.get(name, {}), form) for name, form in forms.items()}
+    tables |= _groups(forms.values())
+    apps = {form["app"] for form in forms.values()}
     return parse_tables(apps.pop() if len(apps) == 1 else None, tables, _no_file)
 
 

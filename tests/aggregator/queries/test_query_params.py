@@ -170,7 +170,7 @@ def test_more_figures_than_a_result_may_have_are_refused(
     stocked: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before any of them is computed; the limit itself is allowed."""
-    module = import_module("veilcount_aggregator.queries.estimate")  # its function has its name
+    module = import_module("veilcount_analysis.kinds.estimate")  # its function has its name
     monkeypatch.setattr(module, "MOST_ROWS", 1399)
     with pytest.raises(QueryError, match="1,400 figures, at most 1,399: ask for fewer values"):
         estimate(stocked, "word", size="700", by="month")

@@ -84,7 +84,7 @@ def test_each_day_has_the_share_at_its_end_with_an_interval_that_covers(
         assert row.high - row.low < 0.5
         assert row.figure is not None
         assert row.fake_low < row.figure < row.fake_high
-        assert each.estimand.startswith(f"at the end of 2026-12-{day + 1:02}, of the population")
+        assert each.estimand.startswith(f"at the end of 2026-12-{day + 1:02}, of everybody")
     assert days[DAYS].n == 0  # today: its reports come at the end of it
     assert sum(row.figure or 0 for row in figures_of(days[3])) == pytest.approx(1)
 

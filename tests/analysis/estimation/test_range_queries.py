@@ -215,7 +215,7 @@ def test_reports_of_devices_become_ranges() -> None:
 
     assert isinstance(found, RangeEstimator)
     assert found.n == 4_000
-    assert "population" in found.estimand
+    assert "everybody who could have been asked" in found.estimand
     assert found.low <= minutes.mean() <= found.high
     for low, high in [(0, 30), (30, 60), (60, 120), (120, 240)]:
         share = found.between(low, high)

@@ -133,6 +133,7 @@ def deliver(url: str, folder: str, start: str, persons: str = "") -> None:
 
 @contextmanager
 def full_disk() -> Iterator[None]:
+    sys.dont_write_bytecode = True  # a compiled module that is cut off would stay so
     _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, most))
     yield

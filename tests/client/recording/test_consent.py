@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from veilcount_client import Client, NotAnAnswer
-from veilcount_client import client as client_module
+from veilcount_client import consent as consent_module
 from veilcount_client.session import Session
 from veilcount_client.state.losses import Loss
 from veilcount_shared import SystemRandomSource
@@ -121,7 +121,7 @@ def test_a_wrong_decision_raises_for_a_developer(tmp_path: Path, options: dict[s
 def test_a_decision_by_truth_is_found(tmp_path: Path) -> None:
     """The planted variant: whatever is true is a yes, so "no" is one."""
     device = Device(tmp_path, one_collection("it"), consent=None)
-    with patch.object(client_module, "check_answer", bool):
+    with patch.object(consent_module, "check_answer", bool):
         device.client.consent("no")  # type: ignore[arg-type] # the mistake
 
     assert device.client.consented is True

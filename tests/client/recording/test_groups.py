@@ -19,7 +19,7 @@ from veilcount_client.recording import answer_times, budget_reservation
 from veilcount_client.recording.budget_reservation import reserve
 from veilcount_client.recording.recorder import Recorder
 from veilcount_client.state.losses import Loss
-from veilcount_shared import Collection, parse_collections, schedule
+from veilcount_shared import Collection, budget_claims, parse_collections, schedule
 from veilcount_shared.budget_claims import Claim, micro, total
 from veilcount_shared.definition_record import Definition
 from veilcount_shared.schedule import SecretRandomSource
@@ -300,12 +300,12 @@ def test_whatever_files_follow_no_person_spends_more_than_is_claimed() -> None:
     assert spent["three", "three again"][0] == micro(Fraction(2 * DAYS))
 
 
-@in_place_of(budget_reservation, "_grouped")
+@in_place_of(budget_claims, "_grouped")
 def a_draw_is_remembered_alone(_original: Any, claim: Claim, _known: Claim) -> Claim:
     return claim
 
 
-@in_place_of(budget_reservation, "_most")
+@in_place_of(budget_claims, "_most")
 def all_members_of_any_group_exclude_each_other(original: Any, costs: Any) -> int:
     drawn = [cost for claim, cost in costs if claim.draw]
     return int(original([(claim, cost) for claim, cost in costs if not claim.draw])) + max(

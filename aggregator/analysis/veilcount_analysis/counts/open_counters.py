@@ -195,7 +195,7 @@ def _document(content: bytes) -> dict[str, Any]:
 def _collections(forms: Sequence[Any]) -> list[Collection]:
     """Return the collections of canonical forms, the file's own first."""
     try:
-        collections = parse_canonical(forms)
+        collections = parse_canonical({form["name"]: form for form in forms})
         return [collections[form["name"]] for form in forms]
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         if not forms or not isinstance(error, VeilcountError):

@@ -125,7 +125,8 @@ class SqliteDatabase:
 
     def moment(self) -> Moment:
         """Return what differs as soon as this connection, or any other, has written something."""
-        return _moment(self._database())
+        assert self._writer is not None  # noqa: S101 - a transaction is under way
+        return _moment(self._writer)
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:

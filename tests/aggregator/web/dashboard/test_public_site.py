@@ -69,7 +69,7 @@ def links(site: Deployment, path: str) -> set[str]:
 def test_a_page_states_finding_interval_method_and_date(site: Deployment) -> None:
     shown = site.ask("GET", "/public/theme/").body.decode().replace("\N{NO-BREAK SPACE}", " ")
 
-    for text in ("of 100 answers are dark", "95 % interval", "1 to 31 Oct 2026", "1,000 answers"):
+    for text in ("of 100 answers are dark", "95 % interval", "1 to 31 Oct 2026", "1,000 reports"):
         assert text in shown
     assert "randomizes its answer before it sends it" in shown
 
