@@ -36,6 +36,7 @@ def begin() -> None:
     telemetry.start()
     if PLANT == BURST:  # what was documented before
         with Client() as client:
+            client.record("theme", "dark")
             client.flush(timeout=2)
 
 
