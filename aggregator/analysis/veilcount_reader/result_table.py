@@ -27,7 +27,7 @@ class ResultTable:
         return f"and {hidden:,} more" if hidden > 0 else ""
 
     def html(self) -> str:
-        """Return it as HTML."""
+        """Render the table as HTML."""
         columns = "".join(f'<th scope="col">{escape(name)}</th>' for name in self.head)
         body = "".join(map(_html_row, self.rows[:MOST_ROWS]))
         return (
@@ -37,7 +37,7 @@ class ResultTable:
         )
 
     def text(self) -> str:
-        """Return it as lines: the first column to the left, the others to the right."""
+        """Render the table as lines: the first column to the left, the others to the right."""
         lines = [line for text in (*self.sentences, self.caption) for line in _wrapped(text)]
         return "\n".join([*lines, *self._text_rows(), *filter(None, [self.more])])
 

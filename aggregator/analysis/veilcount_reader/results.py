@@ -85,7 +85,7 @@ class TableAnswer(_Shown, Answer):
         return frames.to_polars(*self._frame(kind))
 
     def to_arrow(self, kind: str | None = None) -> Any:
-        """Return the same as an Arrow table, of pyarrow or arro3."""
+        """Return the rows as an Arrow table, of pyarrow or arro3."""
         return arrow.to_arrow(*self._frame(kind))
 
     def to_parquet(self, path: str | Path) -> None:

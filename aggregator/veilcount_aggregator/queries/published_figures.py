@@ -79,7 +79,7 @@ class PublishedFigures:
 
 
 def published_figures(snapshot: Snapshot, name: str, sign: Sign | None = None) -> PublishedFigures:
-    """Return what is published of a collection: of the newest definition with anything to publish.
+    """Return the published figures of a collection: of its newest definition that has any.
 
     Raise CountsError for a collection of which nothing may be.
     """

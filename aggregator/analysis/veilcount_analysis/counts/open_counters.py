@@ -99,7 +99,7 @@ class OpenCounters:
         return PURPOSE + replace(self, signature="").encode()
 
     def with_signature(self, signature: bytes) -> OpenCounters:
-        """Return it with the signature of its message."""
+        """Sign the message, and return the file with its signature."""
         return replace(self, signature=encode_base64(signature))
 
     def require_signature(self, key: str) -> None:

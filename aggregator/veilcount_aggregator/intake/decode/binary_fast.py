@@ -87,7 +87,7 @@ def decode_binary_fast(body: bytes) -> DecodedBody | None:
 
 
 def shape(body: bytes) -> tuple[int, bytes, bytes]:
-    """Return what bodies of one series have in common that `decode_alike` reads as one."""
+    """Return the shape of a body: bodies of one shape are read as one by `decode_alike`."""
     return len(body), body[: _NAME.start], body[_NAME.stop : _PREFIX_BYTES]
 
 

@@ -36,7 +36,7 @@ def find_series(database: SqlConnection, fingerprint: str) -> tuple[int, int] | 
 
 
 def ensure_series(database: SqlConnection, fingerprint: str) -> tuple[int, int]:
-    """Return the same; a series that is new here gets a number."""
+    """Find a series; one that is new here gets a number."""
     numbers = find_series(database, fingerprint)
     if numbers is not None:
         return numbers

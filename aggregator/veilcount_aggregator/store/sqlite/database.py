@@ -124,7 +124,7 @@ class SqliteDatabase:
             self._mine.release()
 
     def moment(self) -> Moment:
-        """Return what differs as soon as this connection, or any other, has written something."""
+        """Return the state of the file, which changes with each write of any connection."""
         assert self._writer is not None  # noqa: S101 - a transaction is under way
         return _moment(self._writer)
 
