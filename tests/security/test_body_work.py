@@ -101,11 +101,7 @@ SERIES: Counted = (
 THOUSAND, ALL = "a thousand reports", "a thousand reports, all definitions"
 LONE, MANY = "forged tokens, one pseudonym", "forged tokens, a thousand pseudonyms"
 NO_LIMIT: Plant = (pipeline, "within_limit", lambda *_: None)
-NO_ROWS: Plant = (
-    body_limit,
-    "_rows",
-    lambda group: np.zeros(group.reports, body_limit._ROW),
-)
+NO_ROWS: Plant = (body_limit, "_rows", lambda group: np.zeros(group.reports, body_limit._ROW))
 REPEATS = -(-MAX_REPORTS // (DEFINITIONS * KEYLESS_BODY_PSEUDONYMS))
 
 #: what a body makes of what is counted, and what the same count sees where something is planted

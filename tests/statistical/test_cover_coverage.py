@@ -98,10 +98,7 @@ def ends_of_numbers(
 
 
 def number(
-    measure: str,
-    covers: int,
-    interval: Callable[..., Ends],
-    true: Callable[[float], float] = float,
+    measure: str, covers: int, interval: Callable[..., Ends], true: Callable[[float], float] = float
 ) -> Question:
     collection = shuffled(f"range = [0, 1]\nmeasure = '{measure}'\npresence = 'public'", covers)
     persons = partial(ends_of_numbers, collection)

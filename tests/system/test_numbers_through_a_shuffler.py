@@ -99,9 +99,7 @@ def test_groups_and_the_answered_are_of_the_persons_alone(handed_over: Deploymen
 
 def test_intervals_for_every_look_are_refused_with_the_way_out(handed_over: Deployment) -> None:
     reply = handed_over.ask(
-        "GET",
-        "/v1/collections/hours/estimate?looks=every",
-        key=handed_over.key(Role.ANALYST),
+        "GET", "/v1/collections/hours/estimate?looks=every", key=handed_over.key(Role.ANALYST)
     )
 
     assert reply.status == 400

@@ -89,9 +89,7 @@ def test_each_day_has_the_share_at_its_end_with_an_interval_that_covers(
     assert sum(row.figure or 0 for row in figures_of(days[3])) == pytest.approx(1)
 
 
-def test_a_range_has_the_share_at_the_end_of_its_last_day_that_is_over(
-    premium: Deployment,
-) -> None:
+def test_a_range_has_the_share_at_the_end_of_its_last_day_that_is_over(premium: Deployment) -> None:
     (whole,), (part,) = (
         estimate(premium, "premium", **days).series for days in ({}, {"to": "2026-12-06"})
     )

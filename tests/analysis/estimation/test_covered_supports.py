@@ -127,8 +127,7 @@ def test_covers_of_several_batches_add_up() -> None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "ratio"),
-    [(HIDDEN_YES_NO, 2.6), (HIDDEN_THREE, 3.1), (MEAN, 2.2)],
+    ("lines", "ratio"), [(HIDDEN_YES_NO, 2.6), (HIDDEN_THREE, 3.1), (MEAN, 2.2)]
 )
 def test_fakes_move_a_figure_less_than_at_local_epsilon_1(lines: str, ratio: float) -> None:
     """One in a hundred fakes: the band at epsilon 4, covers subtracted, against that at 1."""
