@@ -51,9 +51,11 @@ def file(app: str = "acme", /, **tables: Mapping[str, object]) -> dict[str, Coll
     return parse_collections(definitions_text(app, **tables), lambda _: [])
 
 
-def definitions_text(app: str = "acme", /, **tables: Mapping[str, object]) -> str:
+def definitions_text(
+    app: str = "acme", common: Mapping[str, object] = DATES, /, **tables: Mapping[str, object]
+) -> str:
     """Return a file of definitions; what a table leaves out is a yes or no of each day."""
-    defaults = {"question": "?", "epsilon": 1, "unit": "day", **DATES}
+    defaults = {"question": "?", "epsilon": 1, "unit": "day"} | DATES | common
     lines = [f'app = "{app}"']
     for name, own in tables.items():
         keys = defaults | {key.removesuffix("_"): value for key, value in own.items()}
