@@ -33,6 +33,7 @@ from veilcount_shared.wire import decode_binary
 
 START = datetime(2026, 12, 1, tzinfo=UTC)
 DATES = {"from": "2026-12-01", "until": "2026-12-31"}
+DOMAINS = {"values", "values_file", "range", "boolean", "features", "questions"}
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 
 
@@ -59,7 +60,7 @@ def definitions_text(
     lines = [f'app = "{app}"']
     for name, own in tables.items():
         keys = defaults | {key.removesuffix("_"): value for key, value in own.items()}
-        if not {"values", "range", "boolean", "features", "questions"} & keys.keys():
+        if not DOMAINS & keys.keys():
             keys["boolean"] = True
         if keys.get("model") == "central":
             del keys["epsilon"]
