@@ -1,6 +1,6 @@
 """Shares and means among covers: figures of the persons alone, and what is refused.
 
-That intervals cover, and that their errors are the stated ones, `test_cover_coverage` enumerates.
+That intervals cover, and that their errors are the stated ones, `test_cover_outcomes` enumerates.
 """
 
 from __future__ import annotations
