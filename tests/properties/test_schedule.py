@@ -111,6 +111,13 @@ def test_a_pseudonym_changes_as_the_linkage_states(linkage: Linkage, different: 
     assert {len(each) for each in drawn} == {16}
 
 
+def test_a_fresh_pseudonym_is_random_in_every_byte() -> None:
+    collection, randomness = replace(DAILY, linkage=Linkage.NONE), SeededRandomSource(1)
+    drawn = [schedule.derive_pseudonym(SECRET, collection, 0, randomness) for _ in range(260)]
+
+    assert set(b"".join(drawn)) == set(range(256))
+
+
 # -- selection into twins and cohorts -------------------------------------------------------------
 
 NEAR = replace(MONTHLY, name="near", twin="far")
@@ -140,6 +147,15 @@ def test_a_person_is_selected_by_exactly_one_cohort_of_a_draw_for_all_its_collec
 
     assert set(selected(*COHORTS)) == one_of_three
     assert selected(COHORTS[1]) == selected(other)
+
+
+def test_the_draw_between_twins_is_the_one_of_the_protocol_and_outlives_a_redefinition() -> None:
+    """Its purpose is `twin`, the app and both names, sorted: else both could select a person."""
+    sources = [schedule.SecretRandomSource(one, "twin", "acme", "far", "near") for one in SECRETS]
+    near = [source.below(2) == 1 for source in sources]
+    changed = replace(NEAR, epsilon=Fraction(2), question="Is it still?")
+
+    assert selected(NEAR, changed, FAR) == [(each, each, not each) for each in near]
 
 
 def test_a_twin_within_a_cohort_selects_its_share_of_the_cohort() -> None:
