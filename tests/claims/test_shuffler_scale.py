@@ -21,7 +21,7 @@ from veilcount_shuffler.held_file import encode_record
 from ..shuffler.parties import collection
 
 
-def asked_every(unit: str) -> Collection:
+def definition_by(unit: str) -> Collection:
     dates: dict[str, Any] = {"from": "2027-01-01", "until": "2027-06-01"}
     return collection(1000, unit=unit, **dates)
 
@@ -29,7 +29,7 @@ def asked_every(unit: str) -> Collection:
 def test_sizes_and_times_of_a_shuffler_are_the_products() -> None:
     """Of its own records, limits and graces; a byte more would be noticed."""
     for unit, days in (("day", 1), ("week", 7), ("month", 30)):
-        question = asked_every(unit)
+        question = definition_by(unit)
         grace = {crowds.grace_days for crowds in FLEETS if crowds.period_days == days}
         assert grace == {batch_rules(question).grace}
     private = X25519PrivateKey.generate().public_key().public_bytes_raw()
@@ -45,7 +45,7 @@ def test_sizes_and_times_of_a_shuffler_are_the_products() -> None:
 
 def test_the_busiest_hour_of_envelopes_is_as_busy_as_is_reckoned() -> None:
     """Instants as a device draws them: the mean of the third; the peak is twice as much."""
-    question = asked_every("week")
+    question = definition_by("week")
     crowds = Crowds("a question a week", 7, 7, devices=4000)
     end = period_end(question, 0)
     seconds = [

@@ -56,7 +56,7 @@ def definitions_text(
     app: str = "acme", common: Mapping[str, object] = DATES, /, **tables: Mapping[str, object]
 ) -> str:
     """Return a file of definitions; what a table leaves out is a yes or no of each day."""
-    defaults = {"question": "?", "epsilon": 1, "unit": "day"} | DATES | common
+    defaults = {"question": "?", "epsilon": 1, "unit": "day", **DATES, **common}
     lines = [f'app = "{app}"']
     for name, own in tables.items():
         keys = defaults | {key.removesuffix("_"): value for key, value in own.items()}
