@@ -45,7 +45,9 @@ class SeriesRules(NamedTuple):
     day: date
     oldest: int
     newest: int
-    handler: MechanismHandler[Any]
+    handler: MechanismHandler[Any] | None  # None: no report counts
+    width: int  # of a message
+    has_tokens: bool
     limits: tuple[int, ...]
 
     @classmethod
@@ -60,17 +62,16 @@ class SeriesRules(NamedTuple):
             width if collection.slots >= width else 1,  # how many slots a period has
             0 if series.linked else 1,  # how far the epochs of two periods are apart
         )
-        handler = _shared_handler(collection.mechanism)
-        return cls(series, day, oldest, newest, handler, limits)
+        # What travels by shuffler is counted there alone: by two routes a report would count twice.
+        handler = None if collection.batch is not None else _shared_handler(collection.mechanism)
+        width, has_tokens = collection.message_bytes, series.has_tokens
+        return cls(series, day, oldest, newest, handler, width, has_tokens, limits)
 
     def shape(self, columns: ReportColumns) -> Shape:
         """Return what reports have in common that are checked together."""
         width, token = columns.messages.shape[1], columns.tokens.shape[1]
-        collection = self.series.collection
-        # What travels by shuffler is counted there alone: by two routes a report would count twice.
-        by_shuffler = collection.batch is not None
-        fits = width == collection.message_bytes and bool(token) == self.series.has_tokens
-        return self.handler if fits and not by_shuffler else None, width, token
+        fits = width == self.width and bool(token) == self.has_tokens
+        return self.handler if fits else None, width, token
 
 
 class RulesOfDay:

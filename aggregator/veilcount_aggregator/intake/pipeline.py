@@ -209,26 +209,28 @@ class IntakePipeline:
         self, checked: CheckedReports, accepted: Flags, origin: RequestOrigin | None
     ) -> Iterator[tuple[Places, SeriesReports]]:
         """Yield the reports that fit their definitions, those of one series and limit together."""
+        complete = bool(accepted.all())
         for (series, *_), rows in checked.parts:
-            if not accepted[rows].any():
+            # a slice, where all are chosen, copies nothing
+            chosen = rows if complete else rows.start + np.flatnonzero(accepted[rows])
+            if not complete and not len(chosen):
                 continue
             quota = self.limit.quota(series, origin)
-            for chosen, limit in self._limits(series, checked, rows, accepted):
-                reports = checked.series_reports(series, chosen, limit, quota)
-                yield checked.table.places[chosen], reports
+            for some, limit in self._limits(series, checked, chosen):
+                reports = checked.series_reports(series, some, limit, quota)
+                yield checked.table.places[some], reports
 
     def _limits(
-        self, series: Series, checked: CheckedReports, rows: slice, accepted: Flags
+        self, series: Series, checked: CheckedReports, chosen: Chosen
     ) -> Iterator[tuple[Chosen, int]]:
-        """Yield accepted reports of a series, those of one limit together."""
+        """Yield reports of a series, those of one limit together."""
         if not self.limit.is_secret(series):
-            # a slice, where all are chosen, copies nothing
-            yield rows if accepted[rows].all() else _places(accepted, rows), self.limit.most
+            yield chosen, self.limit.most
             return
-        chosen = _places(accepted, rows)
+        places = np.arange(len(checked.table))[chosen]
         periods = checked.table.periods[chosen]
         for period in np.unique(periods).tolist():
-            yield chosen[periods == period], self.limit.for_period(series, period)
+            yield places[periods == period], self.limit.for_period(series, period)
 
     def _within(
         self, columns: ReportColumns, admitted: Flags | None, verdicts: Codes
@@ -264,10 +266,6 @@ class IntakePipeline:
                 self.service_counters.count(
                     ServiceCounter(LOSS, losses.fingerprint, -1, f"{reason}:{bucket}")
                 )
-
-
-def _places(accepted: Flags, rows: slice) -> Places:
-    return rows.start + np.flatnonzero(accepted[rows])
 
 
 def _untrusted(judged: JudgedGroup, known: Mapping[str, Series], days: IntakeDays) -> Flags | None:
