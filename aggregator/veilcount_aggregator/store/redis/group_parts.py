@@ -68,14 +68,15 @@ class EpochBatch:
         """Yield the messages of the reports that count, cell by cell."""
         rows, columns, messages = self.part.rows, self.table.columns, self.of.messages
         places = self.table.order[rows] - self.of.first
-        cells = list(zip(columns.periods[rows], columns.segments[rows], strict=True))
-        if len(set(cells)) == 1 and self._all_count():  # nearly always
-            yield join_key(*cells[0]), messages[places]
+        periods, segments = columns.periods[rows], columns.segments[rows]
+        if len(set(periods)) == len(set(segments)) == 1 and self._are_counted():  # nearly always
+            yield join_key(periods[0], segments[0]), messages[places]
             return
         of_cell: dict[tuple[int, int], list[int]] = {}
-        for cell, place, code in zip(cells, places.tolist(), self.expected.tolist(), strict=True):
+        verdicts = zip(periods, segments, self.expected.tolist(), places.tolist(), strict=True)
+        for period, segment, code, place in verdicts:
             if code == _COUNTED:
-                of_cell.setdefault(cell, []).append(place)
+                of_cell.setdefault((period, segment), []).append(place)
         for cell, chosen in of_cell.items():
             yield join_key(*cell), messages[chosen]
 
@@ -90,7 +91,7 @@ class EpochBatch:
 
     def refusals(self) -> Iterator[str | int]:
         """Yield service counters of reports that are not counted, each with its number."""
-        if self._all_count():
+        if self._are_counted():
             return
         periods, fingerprint = self.table.columns.periods, self.of.series.fingerprint
         verdicts = Counter(zip(periods[self.part.rows], self.expected.tolist(), strict=True))
@@ -99,8 +100,8 @@ class EpochBatch:
                 for counter, number in refusal_counts(fingerprint, period, code, times).items():
                     yield from (join_key(*counter), number)
 
-    def _all_count(self) -> bool:
-        return bool((self.expected == COUNTED).all())
+    def _are_counted(self) -> bool:
+        return set(self.expected.tolist()) == {_COUNTED}
 
     def learn(self, verdicts: Codes | np.uint8) -> None:
         """Expect these verdicts."""

@@ -21,6 +21,7 @@ from .identity import StoreIdentity
 from .row_permutation import shard_numbers
 
 Places = NDArray[np.intp]
+_EPOCHS = 1 << 32  # more than any series has
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,33 +77,28 @@ class GroupTable:
         parts = [part for _, part in members]
         series = list(_series([part for _, part in of] for of in by_series.values()))
         names = identity.permutation.apply(_joined(parts, "rows"))
-        keys = np.array(
-            [
-                shard_numbers(names.places, identity.shards),
-                np.repeat(np.arange(len(series)), [len(each.messages) for each in series]),
-                _joined(parts, "epochs"),
-            ]
-        )
-        order = np.lexsort(keys[::-1])
+        shards = shard_numbers(names.places, identity.shards)
+        keys = _keys(shards, series, _joined(parts, "epochs"))
+        order = np.argsort(keys, kind="stable")
         limits = [-(-part.new_pseudonym_limit // identity.shards) for part in parts]
         charged = [
-            0 if part.quota is None else 1 + each.quotas.index(part.quota)
+            _charged(part, each)
             for each, of in zip(series, by_series.values(), strict=True)
             for _, part in of
         ]
-        sizes = [len(part) for part in parts]
-        defaults = _joined(parts, "default_verdicts")[order]
-        columns = GroupColumns(
-            np.repeat(limits, sizes)[order].tolist(),
-            np.repeat(charged, sizes)[order].tolist(),
-            names.places[order].tolist(),
-            _joined(parts, "slots")[order].tolist(),
-            _joined(parts, "periods")[order].tolist(),
-            defaults.tolist(),
-            _joined(parts, "segments")[order].tolist(),
+        columns = (_joined(parts, name) for name in GroupColumns._fields[3:])
+        return cls(
+            members,
+            series,
+            order,
+            names.fields[order],
+            GroupColumns(
+                *(_repeated(numbers, parts, order) for numbers in (limits, charged)),
+                *(column[order].tolist() for column in (names.places, *columns)),
+            ),
+            _joined(parts, "default_verdicts")[order],
+            list(_parts(keys[order], len(series))),
         )
-        batches = list(_parts(keys[:, order]))
-        return cls(members, series, order, names.fields[order], columns, defaults, batches)
 
     def verdicts(self) -> list[Codes]:
         """Return the verdicts of each member of the group."""
@@ -125,16 +121,31 @@ def _series(groups: Iterable[Sequence[SeriesReports]]) -> Iterator[GroupSeries]:
         first += len(messages)
 
 
-def _parts(keys: Numbers) -> Iterator[GroupPart]:
-    """Yield the parts of reports that are sorted by shard, series and epoch."""
-    if not keys.shape[1]:
-        return
-    starts = np.flatnonzero((keys[:, 1:] != keys[:, :-1]).any(axis=0)) + 1
-    firsts = [0, *starts.tolist()]
-    for key, end in zip(
-        keys[:, firsts].T.tolist(), pairwise([*firsts, keys.shape[1]]), strict=True
-    ):
-        yield GroupPart(*key, slice(*end))
+def _charged(part: SeriesReports, series: GroupSeries) -> int:
+    return 0 if part.quota is None else 1 + series.quotas.index(part.quota)
+
+
+def _repeated(numbers: list[int], parts: Sequence[SeriesReports], order: Places) -> list[int]:
+    """Return for each report the number of its part of the group."""
+    if len(set(numbers)) == 1:  # nearly always
+        return numbers[:1] * len(order)
+    repeated: list[int] = np.repeat(numbers, [len(part) for part in parts])[order].tolist()
+    return repeated
+
+
+def _keys(shards: Numbers, series: Sequence[GroupSeries], epochs: Numbers) -> Numbers:
+    """Return one number for the shard, series and epoch of each report."""
+    numbers = np.repeat(np.arange(len(series)), [len(each.messages) for each in series])
+    keys: Numbers = (shards * len(series) + numbers) * _EPOCHS + epochs
+    return keys
+
+
+def _parts(keys: Numbers, series: int) -> Iterator[GroupPart]:
+    """Yield the parts of reports that are sorted by their keys."""
+    starts = [0, *(np.flatnonzero(keys[1:] != keys[:-1]) + 1).tolist()] if len(keys) else []
+    for key, end in zip(keys[starts].tolist(), pairwise([*starts, len(keys)]), strict=True):
+        shard_and_series, epoch = divmod(key, _EPOCHS)
+        yield GroupPart(*divmod(shard_and_series, series), epoch, slice(*end))
 
 
 def _joined(parts: Sequence[SeriesReports], column: str) -> NDArray[Any]:
