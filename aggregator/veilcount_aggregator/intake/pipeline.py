@@ -211,10 +211,11 @@ class IntakePipeline:
         """Yield the reports that fit their definitions, those of one series and limit together."""
         complete = bool(accepted.all())
         for (series, *_), rows in checked.parts:
-            # a slice, where all are chosen, copies nothing
-            chosen = rows if complete else rows.start + np.flatnonzero(accepted[rows])
-            if not complete and not len(chosen):
-                continue
+            chosen: Chosen = rows  # a slice, where all are chosen, copies nothing
+            if not complete:
+                chosen = rows.start + np.flatnonzero(accepted[rows])
+                if not len(chosen):
+                    continue
             quota = self.limit.quota(series, origin)
             for some, limit in self._limits(series, checked, chosen):
                 reports = checked.series_reports(series, some, limit, quota)

@@ -145,7 +145,8 @@ def _parts(keys: Numbers, series: int) -> Iterator[GroupPart]:
     starts = [0, *(np.flatnonzero(keys[1:] != keys[:-1]) + 1).tolist()] if len(keys) else []
     for key, end in zip(keys[starts].tolist(), pairwise([*starts, len(keys)]), strict=True):
         shard_and_series, epoch = divmod(key, _EPOCHS)
-        yield GroupPart(*divmod(shard_and_series, series), epoch, slice(*end))
+        shard, number = divmod(shard_and_series, series)
+        yield GroupPart(shard, number, epoch, slice(*end))
 
 
 def _joined(parts: Sequence[SeriesReports], column: str) -> NDArray[Any]:
