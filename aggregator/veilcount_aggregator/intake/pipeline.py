@@ -213,9 +213,10 @@ class IntakePipeline:
         for (series, *_), rows in checked.parts:
             chosen: Chosen = rows  # a slice, where all are chosen, copies nothing
             if not complete:
-                chosen = rows.start + np.flatnonzero(accepted[rows])
-                if not len(chosen):
+                places = rows.start + np.flatnonzero(accepted[rows])
+                if not len(places):
                     continue
+                chosen = places
             quota = self.limit.quota(series, origin)
             for some, limit in self._limits(series, checked, chosen):
                 reports = checked.series_reports(series, some, limit, quota)

@@ -24,6 +24,7 @@ from veilcount_aggregator.intake.decode import (
     RequestBody,
     decode_group,
 )
+from veilcount_aggregator.intake.decode.columns import join_columns
 from veilcount_aggregator.intake.definition_check import RulesOfDay, SeriesRules
 from veilcount_aggregator.intake.pipeline import IntakeDays, IntakePipeline
 from veilcount_aggregator.intake.pseudonym_limit import PseudonymLimit, RequestOrigin
@@ -164,11 +165,17 @@ def _one(which: Series, sent: Report, limit: int) -> SeriesReports:
         otherwise = CODES[Verdict.CLOSED]
     elif not oldest <= sent.period <= newest:
         otherwise = CODES[Verdict.STALE if sent.period < oldest else Verdict.EARLY]
-    numbers = (which.epoch(sent.period), sent.period, sent.segment, sent.slot)
+    epoch, period, segment, slot = (
+        np.array([number], np.int64)
+        for number in (which.epoch(sent.period), sent.period, sent.segment, sent.slot)
+    )
     return SeriesReports(
         which,
         np.frombuffer(sent.pseudonym[:ROW_BYTES], np.uint8)[np.newaxis],
-        *(np.array([number], np.int64) for number in numbers),
+        epoch,
+        period,
+        segment,
+        slot,
         np.frombuffer(sent.message, np.uint8)[np.newaxis],
         np.array([otherwise]),
         limit,
@@ -222,10 +229,9 @@ def test_so_do_those_that_shards_divide(memory: Path) -> None:
         assert compare(store, LOOSE, 1) == EVERY - {int(CODES[Verdict.FULL])}
 
 
-join = definition_check.join_columns
-PLANTS = {
+PLANTS: dict[str, tuple[Any, str, Any]] = {
     "a table in another order than its series": (
-        definition_check, "join_columns", lambda parts: join(parts[::-1]),
+        definition_check, "join_columns", lambda parts: join_columns(parts[::-1]),
     ),
     "one series' limits for all": (
         RulesOfDay, "of", lambda _, which, day: SeriesRules.of(DAILY, day)._replace(series=which),

@@ -82,8 +82,8 @@ class GroupTable:
         order = np.argsort(keys, kind="stable")
         limits = [-(-part.new_pseudonym_limit // identity.shards) for part in parts]
         charged = [
-            _charged(part, each)
-            for each, of in zip(series, by_series.values(), strict=True)
+            _charged(part, joined)
+            for joined, of in zip(series, by_series.values(), strict=True)
             for _, part in of
         ]
         columns = (_joined(parts, name) for name in GroupColumns._fields[3:])
@@ -135,7 +135,7 @@ def _repeated(numbers: list[int], parts: Sequence[SeriesReports], order: Places)
 
 def _keys(shards: Numbers, series: Sequence[GroupSeries], epochs: Numbers) -> Numbers:
     """Return one number for the shard, series and epoch of each report."""
-    numbers = np.repeat(np.arange(len(series)), [len(each.messages) for each in series])
+    numbers = np.repeat(np.arange(len(series)), [len(joined.messages) for joined in series])
     keys: Numbers = (shards * len(series) + numbers) * _EPOCHS + epochs
     return keys
 
