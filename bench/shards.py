@@ -106,7 +106,6 @@ def _rows(costs: dict[tuple[int, int], list[Cost]]) -> list[Row]:
 
 def _ratio(turns: list[Cost], others: list[Cost], what: str) -> float:
     """Return how dear something is beside the same of others, round by round."""
-    return median(
-        getattr(here, what) / getattr(there, what)
-        for here, there in zip(turns, others, strict=True)
-    )
+    pairs = zip(turns, others, strict=True)
+    ratio: float = median(getattr(here, what) / getattr(there, what) for here, there in pairs)
+    return ratio
