@@ -248,6 +248,7 @@ def _spend(
 ) -> None:
     # Many a statement, not one: between two, other threads take the interpreter's lock.
     statements = _SPEND_NEW if presumed_new else _SPEND_MANY
+    spent = sorted(spent)  # as the ledger is: what is on one page is written by one statement
     for first in range(0, len(spent), MOST):
         some = spent[first : first + MOST]
         inserted = database.execute(statements[len(some)], list(chain.from_iterable(some)))
