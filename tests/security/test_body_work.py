@@ -91,7 +91,9 @@ def exceeding(intake: Intake) -> set[str]:
 #: what is counted: where, of which function, and what one call of it counts for
 SIGNATURES: Counted = (token_check, "is_valid_token", lambda *_: 1)
 ROWS: Counted = (sqlite_intake._Rows, "_look_up", lambda _, __, wanted: len(wanted))
-CHECKS: Counted = (pipeline, "check_reports", lambda _, columns: len(columns))
+CHECKS: Counted = (
+    pipeline, "check_reports", lambda _, parts: sum(len(columns) for _, columns in parts)
+)  # fmt: skip
 SERIES: Counted = (
     SqliteStore,
     "commit",
