@@ -14,11 +14,10 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path, PurePosixPath
 
+from docs.reference import references
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
-
-from docs.reference import references
 
 ROOT = Path(__file__).parents[1]
 #: whose files readers copy and run; what is linked elsewhere is source code
@@ -26,7 +25,7 @@ USED = {"docs", "examples", "deploy"}
 ASSETS = ["aggregator/veilcount_aggregator/web/dashboard/static/mark.svg", "docs/website.css"]
 _COMMENT = re.compile(r"^ *<!--.*?-->\n", re.MULTILINE | re.DOTALL)
 _FENCED_OR_LINK = re.compile(
-    r"^ *```.*?^ *```$|(?P<image>!?)\[(?P<label>[^\]]*)\]\((?P<path>[^)\s#:]+)(?P<anchor>#[^)\s]*)?\)",
+    r"^ *```.*?^ *```$|\[(?P<label>[^\]]*)\]\((?P<path>[^)\s#:]+)(?:#[^)\s]*)?\)",
     re.MULTILINE | re.DOTALL,
 )
 
@@ -41,9 +40,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Take the pages from the checkout, with the files that they link, and add the references."""
     themes = [file for file in files if file.src_dir != config.docs_dir]
     paths = [*pages(), *ASSETS, *sorted(set(_linked_files()))]
-    written = [
-        File.generated(config, path, content=text) for path, text in references().items()
-    ]
+    written = [File.generated(config, path, content=text) for path, text in references().items()]
     return Files([*themes, *(_file(path, config) for path in paths), *written])
 
 
