@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
@@ -118,7 +118,7 @@ def _body(media: str, content: dict[str, Any]) -> str:
     return f"`{media}` ([{name}](#{name.lower()}))" if name else f"`{media}`"
 
 
-def _table(head: tuple[str, ...], body: list[tuple[str, ...]]) -> str:
+def _table(head: tuple[str, ...], body: Sequence[tuple[str, ...]]) -> str:
     rows = [[cell.replace("|", "&#124;") for cell in line] for line in [head, *body]]
     rows.insert(1, ["---"] * len(head))
     return "\n".join(f"| {' | '.join(line)} |" for line in rows)
