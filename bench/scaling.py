@@ -22,8 +22,8 @@ from tests.engines import REDIS, SQLITE, engine
 from veilcount_aggregator.intake.decode import DecodedGroup, decode_body
 from veilcount_aggregator.intake.pipeline import IntakeDays, IntakePipeline
 from veilcount_aggregator.intake.pseudonym_limit import PseudonymLimit
-from veilcount_aggregator.intake.service_counters import ServiceCounters
 from veilcount_aggregator.intake.store_writer import StoreWriter
+from veilcount_aggregator.records.service_counters import ServiceCounters
 from veilcount_aggregator.store import open_store
 from veilcount_shared.wire import BINARY_TYPE
 

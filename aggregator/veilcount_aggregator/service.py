@@ -24,19 +24,10 @@ from .intake.decode import DecodedBody, DecodedGroup, decode_group
 from .intake.group_intake import IntakeRequest
 from .intake.pipeline import IntakeDays, IntakeFailed, IntakePipeline, Outcome
 from .intake.pseudonym_limit import ANY, PseudonymLimit, RequestOrigin, limit_secret_reader
-from .intake.service_counters import ServiceCounters
 from .intake.shuffled_batches.batch_checks import BatchOrigin, find_origin, require_signature
-from .intake.shuffled_batches.batch_counts import (
-    BATCH,
-    REFUSALS,
-    UNFINISHED,
-    UNREADABLE,
-    refused_as,
-)
 from .intake.shuffled_batches.batch_intake import BatchIntake, TakenPart
 from .intake.shuffled_batches.expiry import close_batches
 from .intake.shuffled_batches.opening import OpenPart
-from .intake.shuffled_batches.record_store import keep_record, require_recorded_numbers
 from .intake.store_writer import StoreWriter
 from .queries import Snapshot
 from .queries.published_figures import publishing_problem
@@ -45,6 +36,15 @@ from .records.cache import CatalogCache, CatalogSnapshot
 from .records.counter_admission import require_memory
 from .records.definitions import DefinitionSource, add_definitions, read_source
 from .records.key_uses import KeyUses
+from .records.service_counters import ServiceCounters
+from .records.shuffled_batches.batch_counts import (
+    BATCH,
+    REFUSALS,
+    UNFINISHED,
+    UNREADABLE,
+    refused_as,
+)
+from .records.shuffled_batches.record_store import keep_record, require_recorded_numbers
 from .records.shuffler_canary_plans import canary_marks
 from .records.shuffler_keys import load_shuffler_keys
 from .releases.curator import Curator

@@ -27,8 +27,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from veilcount_serving.errors import SettingsError
-
-from .owner_files import create_owner_only, read_owner_only
+from veilcount_serving.owner_files import create_owner_only, read_owner_only
 
 GROUP = "veilcount.account_verifiers"
 MOST_ACCOUNT = 256  # bytes of an account id

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from veilcount_aggregator.store.durable_files import sync_path
+from veilcount_serving.durable_files import sync_path
 from veilcount_serving.posix import sync_file
 from veilcount_shared import Collection, parse_collections
 from veilcount_shared.collection import Linkage

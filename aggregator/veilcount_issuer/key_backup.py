@@ -16,9 +16,9 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
 from veilcount_serving.errors import SettingsError
+from veilcount_serving.owner_files import create_owner_only, read_owner_only
 
 from .key_vault import KeyVault
-from .owner_files import create_owner_only, read_owner_only
 
 PLAIN, ENCRYPTED = b"veilcount issuer keys 1\n", b"veilcount issuer keys 1, encrypted\n"
 SALT_BYTES, NONCE_BYTES, KEY_BYTES = 16, 12, 32

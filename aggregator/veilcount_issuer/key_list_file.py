@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from veilcount_aggregator.store.durable_files import sync_path
+from veilcount_serving.durable_files import sync_path
 from veilcount_shared import Collection
 from veilcount_shared.errors import DefinitionError, TokenError
 from veilcount_shared.tokens import (

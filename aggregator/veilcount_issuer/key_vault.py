@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Protocol
 
 from veilcount_aggregator.store import Record, RecordStore
-from veilcount_aggregator.store.durable_files import sync_path
+from veilcount_serving.durable_files import sync_path
 from veilcount_serving.errors import SettingsError
-
-from .owner_files import OTHERS, create_owner_only, read_owner_only
+from veilcount_serving.owner_files import OTHERS, create_owner_only, read_owner_only
 
 KIND = "issuer-secret"
 LEDGER = "ledger"

@@ -11,7 +11,7 @@ from pathlib import Path
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from veilcount_aggregator.store.durable_files import sync_path
+from veilcount_serving.durable_files import sync_path
 from veilcount_serving.errors import SettingsError
 from veilcount_shared.wire import encode_base64
 

@@ -13,14 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from veilcount_aggregator.intake.shuffled_batches import batch_intake, record_store
+from veilcount_aggregator.intake.shuffled_batches import batch_intake
 from veilcount_aggregator.intake.shuffled_batches.batch_checks import (
     BatchOrigin,
     require_numbers,
     require_time,
 )
-from veilcount_aggregator.intake.shuffled_batches.batch_states import batch_states
 from veilcount_aggregator.records.api_keys import Role
+from veilcount_aggregator.records.shuffled_batches import record_store
+from veilcount_aggregator.records.shuffled_batches.batch_states import batch_states
 from veilcount_shared.shuffling.batch_record import RECORD_TYPE, BatchState
 from veilcount_shared.shuffling.part import PART_TYPE, BatchHead
 from veilcount_shuffler import delivery as delivery_module

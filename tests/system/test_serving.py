@@ -27,7 +27,6 @@ from typing import Any
 import pytest
 import requests
 
-from veilcount_aggregator.intake.service_counters import ANSWERED
 from veilcount_aggregator.records.api_keys import Role, create_key, revoke_key
 from veilcount_aggregator.records.definitions import (
     DefinitionSource,
@@ -35,6 +34,7 @@ from veilcount_aggregator.records.definitions import (
     close_collection,
     load_catalog,
 )
+from veilcount_aggregator.records.service_counters import ANSWERED
 from veilcount_aggregator.store import ServiceCounter, open_store
 from veilcount_aggregator.web.api.reports import SOURCE_CLASS
 from veilcount_aggregator.web.api.request_metrics import REPLACED

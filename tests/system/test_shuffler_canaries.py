@@ -19,8 +19,6 @@ from pathlib import Path
 
 import pytest
 
-from veilcount_aggregator.intake.shuffled_batches.batch_states import PeriodBatch, batch_states
-from veilcount_aggregator.intake.shuffled_batches.record_store import keep_record
 from veilcount_aggregator.operate.shuffler_canaries.canary_file import CanaryFile, merge
 from veilcount_aggregator.operate.shuffler_canaries.canary_planning import draw_plan, gateway_keys
 from veilcount_aggregator.operate.shuffler_canaries.canary_sender import (
@@ -30,6 +28,8 @@ from veilcount_aggregator.operate.shuffler_canaries.canary_sender import (
     post_envelope,
 )
 from veilcount_aggregator.records.gateway_keys import create_gateway_key, load_gateway_keys
+from veilcount_aggregator.records.shuffled_batches.batch_states import PeriodBatch, batch_states
+from veilcount_aggregator.records.shuffled_batches.record_store import keep_record
 from veilcount_aggregator.records.shuffler_canary_plans import KIND
 from veilcount_aggregator.store import Cell
 from veilcount_analysis.series.series import Series

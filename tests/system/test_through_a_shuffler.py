@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from veilcount_aggregator.intake.shuffled_batches import batch_states
 from veilcount_aggregator.records.api_keys import Role
 from veilcount_aggregator.records.gateway_keys import (
     create_gateway_key,
     key_file,
     load_gateway_keys,
 )
+from veilcount_aggregator.records.shuffled_batches import batch_states
 from veilcount_aggregator.records.shuffler_keys import ANY, trust_shuffler
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import Collection

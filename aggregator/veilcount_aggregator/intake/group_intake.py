@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from veilcount_serving.group_commit import MAX_WAITING_BYTES, GroupCommit, Pending, settle
 
 from ..errors import StoreUnavailable
+from ..records.service_counters import ServiceCounters
 from ..store import ServiceCounter
 from .decode import RequestBody
 from .pipeline import IntakeFailed, Outcome
-from .service_counters import ServiceCounters
 
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 GROUP = "group"

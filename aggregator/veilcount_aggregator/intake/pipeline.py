@@ -21,6 +21,8 @@ from veilcount_shared.report import Losses
 from veilcount_shared.verdict import Verdict
 
 from ..errors import ClockUntrusted, StoreError, StoreUnavailable
+from ..records.service_counters import ServiceCounters
+from ..records.verdict_counts import BY_BODY, LOSS
 from ..store import (
     CODES,
     COUNTED,
@@ -37,7 +39,6 @@ from ..store import (
 from .body_limit import within_limit
 from .decode import DecodedGroup, ReportColumns
 from .pseudonym_limit import PseudonymLimit, RequestOrigin
-from .service_counters import ServiceCounters
 from .token_check import reject_invalid_tokens
 
 Commit = Callable[[Sequence[SeriesReports]], list[Codes]]
@@ -46,9 +47,7 @@ Places = np.ndarray[tuple[int], np.dtype[np.intp]]
 #: what a request gets: the verdicts of its reports, or why there are none
 Outcome = Codes | Exception
 
-LOSS = "loss"
 POSTPONED = "postponed"
-BY_BODY = "body"
 
 
 class IntakeFailed(Exception):

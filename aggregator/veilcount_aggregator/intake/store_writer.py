@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ..records.service_counters import ServiceCounters
 from ..store import Codes, IntakeStore, SeriesReports, ServiceCounter
-from .service_counters import ServiceCounters
 
 COMMITS = ServiceCounter("commits", "", -1, "")
 COMMIT_MICROSECONDS = ServiceCounter("commit_microseconds", "", -1, "")

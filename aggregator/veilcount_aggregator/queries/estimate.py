@@ -21,7 +21,7 @@ from veilcount_analysis.series.series import Series
 from veilcount_analysis.text.result_pages import SELECTIONS
 from veilcount_shared.schedule import period_end
 
-from ..intake.shuffled_batches.batch_states import covers_of_periods
+from ..records.shuffled_batches.batch_states import covers_of_periods
 from ..store import Cell
 from .candidates import StoredSearches
 from .estimate_results import UncountedReports, estimate_result, series_result

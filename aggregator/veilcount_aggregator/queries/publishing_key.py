@@ -7,8 +7,8 @@ from pathlib import Path
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from veilcount_issuer.owner_files import create_owner_only, read_owner_only
 from veilcount_serving.errors import SettingsError, system_reason
+from veilcount_serving.owner_files import create_owner_only, read_owner_only
 from veilcount_shared.wire import encode_base64
 
 OPTION = "--publish-key"

@@ -23,11 +23,11 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
+from veilcount_serving.durable_files import sync_path
 from veilcount_serving.errors import system_reason
 from veilcount_serving.posix import LOCK_EX, LOCK_NB, flock, sync_file
 
 from ..errors import StoreFull, StoreUnavailable, StoreUnfit
-from ..store.durable_files import sync_path
 
 ENDING = ".id"
 LOCK_ENDING = ".lock"

@@ -20,13 +20,13 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, Generic, TypeVar
 
+from veilcount_serving.durable_files import sync_path
 from veilcount_serving.errors import SettingsError, system_reason
 from veilcount_serving.posix import LOCK_EX, flock, sync_file
 
 from ..errors import StoreFull, StoreUnavailable, StoreUnfit
 from ..settings import Settings
 from ..store import store_file
-from ..store.durable_files import sync_path
 
 ENDING = ".releases.jsonl"
 

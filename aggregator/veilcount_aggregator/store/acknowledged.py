@@ -24,11 +24,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from veilcount_serving.durable_files import sync_path
 from veilcount_serving.errors import system_reason
 from veilcount_serving.posix import LOCK_EX, flock
 
 from ..errors import StoreUnfit
-from .durable_files import sync_path
 from .health import Weakness
 
 ENDING = "-height"

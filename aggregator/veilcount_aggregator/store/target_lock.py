@@ -14,10 +14,9 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+from veilcount_serving.durable_files import file_identity
 from veilcount_serving.errors import SettingsError
 from veilcount_serving.posix import LOCK_EX, LOCK_NB, flock
-
-from .durable_files import file_identity
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from veilcount_aggregator.errors import StoreUnavailable
 from veilcount_aggregator.intake.decode import RequestBody
 from veilcount_aggregator.intake.group_intake import GROUP, GroupIntake, IntakeRequest
 from veilcount_aggregator.intake.pipeline import IntakeFailed, Outcome
-from veilcount_aggregator.intake.service_counters import ServiceCounters
+from veilcount_aggregator.records.service_counters import ServiceCounters
 from veilcount_aggregator.store import ServiceCounter
 from veilcount_serving import group_commit
 from veilcount_serving.errors import Overloaded

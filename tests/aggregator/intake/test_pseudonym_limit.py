@@ -21,8 +21,8 @@ from veilcount_aggregator.intake.pseudonym_limit import (
     RequestOrigin,
     limit_secret_reader,
 )
-from veilcount_aggregator.intake.service_counters import ServiceCounters
 from veilcount_aggregator.intake.store_writer import StoreWriter
+from veilcount_aggregator.records.service_counters import ServiceCounters
 from veilcount_aggregator.store import VERDICTS, Store, open_store
 from veilcount_analysis.series.series import Series
 from veilcount_shared import parse_collections

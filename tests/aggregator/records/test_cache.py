@@ -10,7 +10,6 @@ from unittest.mock import Mock
 import pytest
 
 from veilcount_aggregator.errors import StoreUnavailable
-from veilcount_aggregator.intake.service_counters import ServiceCounters
 from veilcount_aggregator.records import definitions
 from veilcount_aggregator.records.api_keys import Role, create_key, revoke_key
 from veilcount_aggregator.records.cache import CatalogCache, CatalogSnapshot
@@ -21,6 +20,7 @@ from veilcount_aggregator.records.definitions import (
     add_definitions,
     close_collection,
 )
+from veilcount_aggregator.records.service_counters import ServiceCounters
 from veilcount_aggregator.records.sessions import begin_session
 from veilcount_aggregator.store import Record, ServiceCounter, Store
 from veilcount_aggregator.store.records import TRIES, update_records

@@ -19,10 +19,10 @@ from hypothesis.stateful import invariant, rule
 from veilcount_aggregator.errors import BatchTooEarly, BatchTooLate, RecordDiffers, SecondBatch
 from veilcount_aggregator.intake.shuffled_batches.batch_checks import BatchOrigin
 from veilcount_aggregator.intake.shuffled_batches.batch_intake import BatchIntake
-from veilcount_aggregator.intake.shuffled_batches.batch_states import batch_states
 from veilcount_aggregator.intake.shuffled_batches.expiry import close_batches
 from veilcount_aggregator.intake.shuffled_batches.opening import OpenedPart, SealedPart
-from veilcount_aggregator.intake.shuffled_batches.record_store import (
+from veilcount_aggregator.records.shuffled_batches.batch_states import batch_states
+from veilcount_aggregator.records.shuffled_batches.record_store import (
     batch_records,
     keep_record,
     require_recorded_numbers,

@@ -17,10 +17,10 @@ from veilcount_shared.shuffling.part import BatchPart
 from veilcount_shared.shuffling.times import batch_rules
 
 from ...errors import BatchTooLate, StoreUnavailable
+from ...records.shuffled_batches.batch_entry import BatchEntry, PartTotals
 from ...store import BatchChange, BatchStore
 from ...store.series_reports import ROW_BYTES, Bytes, Flags
 from .batch_checks import BatchOrigin, require_numbers, require_time
-from .batch_entry import BatchEntry, PartTotals
 from .opening import OpenedPart, OpenPart, SealedPart
 from .report_table import ReportTable, read_table
 

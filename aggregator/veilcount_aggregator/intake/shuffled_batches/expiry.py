@@ -8,8 +8,8 @@ from datetime import datetime
 from veilcount_analysis.series.series import Series
 from veilcount_shared.shuffling.times import UNFINISHED_FOR, grace_end
 
+from ...records.shuffled_batches.batch_entry import BatchEntry
 from ...store import BatchChange, BatchStore
-from .batch_entry import BatchEntry
 from .batch_intake import NO_ROWS
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 
-from ...intake.service_counters import REPORTS
 from ...queries.checks.verdict_checks import NO_KEY, VerdictTotals
+from ...records.service_counters import REPORTS
 from ...web.api.exposition import PREFIX
 
 _LINE = re.compile(rf"{PREFIX}(\w+)_total{{(.*)}} ([0-9.e+]+)")

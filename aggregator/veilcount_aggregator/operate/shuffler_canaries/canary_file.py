@@ -12,8 +12,8 @@ from typing import Literal
 
 import msgspec
 
-from veilcount_issuer.owner_files import create_owner_only, read_owner_only
 from veilcount_serving.errors import SettingsError
+from veilcount_serving.owner_files import create_owner_only, read_owner_only
 from veilcount_shuffler.disk import Disk
 
 

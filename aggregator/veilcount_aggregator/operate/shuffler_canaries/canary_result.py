@@ -20,8 +20,8 @@ from veilcount_analysis.privacy.shuffled.shuffler_conduct import (
 from veilcount_analysis.series.series import Series
 from veilcount_shared.shuffling.batch_record import BatchState
 
-from ...intake.shuffled_batches.batch_entry import BatchEntry
-from ...intake.shuffled_batches.record_store import batch_records
+from ...records.shuffled_batches.batch_entry import BatchEntry
+from ...records.shuffled_batches.record_store import batch_records
 from ...store import Store
 from .canary_file import CanaryBatch, CanaryFile
 

@@ -8,8 +8,8 @@ from datetime import timedelta
 from veilcount_analysis.series.series import Series
 from veilcount_serving.findings import CheckResult, problems_or_ok, warn, wrong
 
-from ...intake.shuffled_batches.batch_counts import BATCH, RECORD_DIFFERS, SECOND_BATCH
-from ...intake.shuffled_batches.batch_states import batch_states
+from ...records.shuffled_batches.batch_counts import BATCH, RECORD_DIFFERS, SECOND_BATCH
+from ...records.shuffled_batches.batch_states import batch_states
 from ...records.shuffler_keys import load_shuffler_keys
 from .store_snapshot import StoreSnapshot
 

@@ -10,12 +10,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
+from veilcount_serving.durable_files import sync_path
 from veilcount_serving.errors import SettingsError, system_reason
 from veilcount_serving.findings import CheckResult, ok, wrong
 
 from ...errors import StoreUnfit
 from ..acknowledged import ENDING
-from ..durable_files import sync_path
 from ..engine import MAKE_BACKUP
 from ..interface import TransferPiece
 from ..records import update_records

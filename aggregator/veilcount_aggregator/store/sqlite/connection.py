@@ -14,10 +14,10 @@ from threading import Semaphore
 from time import monotonic
 from urllib.parse import quote, unquote, urlsplit
 
+from veilcount_serving.durable_files import sync_path
 from veilcount_serving.errors import SettingsError, system_reason
 
 from ...errors import StoreError, StoreFull, StoreUnavailable, StoreUnfit
-from ..durable_files import sync_path
 from .wal_guard import remove_links
 
 #: how long a call waits for others

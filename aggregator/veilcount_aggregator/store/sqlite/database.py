@@ -21,11 +21,11 @@ from threading import Lock, get_ident
 from typing import NamedTuple
 from weakref import WeakSet
 
+from veilcount_serving.durable_files import file_identity
 from veilcount_serving.errors import system_reason
 from veilcount_serving.structured_logging import log_event
 
 from ...errors import StoreError, StoreUnavailable, StoreUnfit
-from ..durable_files import file_identity
 from ..series_reports import LOG_RESTORED
 from ..sql.intake import COUNT
 from .connection import (

@@ -12,10 +12,10 @@ import os
 from pathlib import Path
 from threading import Event, Lock, Thread
 
+from veilcount_serving.durable_files import file_identity
 from veilcount_serving.posix import LOCK_EX, LOCK_NB, LOCK_UN, flock
 
 from ...errors import StoreUnavailable
-from ..durable_files import file_identity
 
 
 class FileLock:

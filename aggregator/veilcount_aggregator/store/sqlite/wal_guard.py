@@ -26,10 +26,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from veilcount_serving.durable_files import FileIdentity, file_identity, sync_path
 from veilcount_serving.posix import LOCK_EX, LOCK_NB, LOCK_SH, flock
 
 from ...errors import StoreWentBack
-from ..durable_files import FileIdentity, file_identity, sync_path
 
 ENDS = ("wal", "shm")
 

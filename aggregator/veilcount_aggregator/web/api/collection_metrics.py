@@ -13,8 +13,8 @@ from veilcount_analysis.mechanisms.handler import ShareHandler
 from veilcount_analysis.series.series import Series
 from veilcount_analysis.text.privacy_guarantees import counts_are_public
 
-from ...intake.verdict_counts import UNKNOWN, VerdictCounts
 from ...records.counter_admission import AdmittedMemory
+from ...records.verdict_counts import UNKNOWN, VerdictCounts
 from ...service import Aggregator
 from ...store import Cell, TallyReader
 from .exposition import Labels, gauge, metric

@@ -9,12 +9,12 @@ from veilcount_analysis.text.privacy_guarantees import counts_are_public, epsilo
 from veilcount_shared.schedule import period_start
 
 from ... import queries
-from ...intake.shuffled_batches.batch_states import batch_states
-from ...intake.verdict_counts import VerdictCounts, counts_by_series
 from ...queries import CollectionList
 from ...records.api_keys import Role
 from ...records.definitions import DefinitionSource, load_sources
 from ...records.definitions import close_collection as close_series
+from ...records.shuffled_batches.batch_states import batch_states
+from ...records.verdict_counts import VerdictCounts, counts_by_series
 from ...service import Aggregator
 from ...store.tally_size import worst_case
 from .endpoint import Api, endpoint

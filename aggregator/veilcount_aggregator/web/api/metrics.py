@@ -22,9 +22,9 @@ from veilcount_analysis.text.privacy_guarantees import counts_are_public
 from veilcount_shared.wire import VERSION
 
 from ...errors import StoreError
-from ...intake.verdict_counts import counts_by_series
 from ...records.api_keys import Role
 from ...records.cache import KEYS_SECONDS
+from ...records.verdict_counts import counts_by_series
 from ...releases.store_confirmation import unconfirmed_journals
 from ...service import Aggregator
 from ...store import RecordStore, ServiceCounter, StoreHealth

@@ -29,8 +29,8 @@ from ...errors import ClockUntrusted, StoreError, StoreUnavailable
 from ...intake.decode import RequestBody, too_large
 from ...intake.group_intake import GroupIntake, IntakeRequest
 from ...intake.pipeline import IntakeFailed, Outcome
-from ...intake.service_counters import REPORTS
 from ...records.api_keys import Role
+from ...records.service_counters import REPORTS
 from ...store import COUNTED, VERDICTS, Codes
 from .auth import Authenticator
 from .endpoint import ENDPOINTS, Endpoint

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from functools import cache
 
-from ...intake.service_counters import ANSWERED, REFUSED, ServiceCounters
+from ...records.service_counters import ANSWERED, REFUSED, ServiceCounters
 from ...store import ServiceCounter
 
 MICROSECONDS = "microseconds"

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ...intake.group_intake import GROUP
 from ...intake.pipeline import POSTPONED
-from ...intake.service_counters import ANSWERED, REFUSED, REPORTS
 from ...intake.store_writer import COMMIT_MICROSECONDS, COMMITS
+from ...records.service_counters import ANSWERED, REFUSED, REPORTS
 from ...store import LOG_RESTORED, ShardHealth
 from .exposition import Labels, gauge, head, line, metric
 from .request_metrics import (

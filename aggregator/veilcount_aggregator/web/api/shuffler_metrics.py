@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 
 from veilcount_analysis.series.series import Series
 
-from ...intake.shuffled_batches.batch_counts import BATCH, UNFINISHED, UNREADABLE
-from ...intake.shuffled_batches.batch_states import missing_parts
+from ...records.shuffled_batches.batch_counts import BATCH, UNFINISHED, UNREADABLE
+from ...records.shuffled_batches.batch_states import missing_parts
 from ...store import BatchStore
 from .exposition import Labels, metric
 from .service_metrics import Words

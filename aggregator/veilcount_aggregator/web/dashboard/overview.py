@@ -16,9 +16,9 @@ from veilcount_shared import Collection, periods
 from veilcount_shared.periods import Unit
 from veilcount_shared.verdict import Verdict
 
-from ...intake.service_counters import REFUSED
 from ...queries import Snapshot
 from ...queries.releases import latest_release
+from ...records.service_counters import REFUSED
 from ...store import VERDICT, Cell, DurabilityState, ServiceCounter, Store, StoreHealth
 from ...store.restore_lock import release_lock_reason
 from .collection_status import State, collection_status, reports_by_period, trend

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from veilcount_aggregator.intake.shuffled_batches.batch_entry import BatchEntry
-from veilcount_aggregator.intake.shuffled_batches.batch_states import covers_of_periods
 from veilcount_aggregator.records.api_keys import Role
+from veilcount_aggregator.records.shuffled_batches.batch_entry import BatchEntry
+from veilcount_aggregator.records.shuffled_batches.batch_states import covers_of_periods
 from veilcount_aggregator.records.shuffler_keys import load_shuffler_keys, trust_shuffler
 from veilcount_aggregator.store import Cell
 from veilcount_shared.shuffling.batch_record import BatchRecord, BatchState

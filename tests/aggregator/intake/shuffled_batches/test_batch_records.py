@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from veilcount_aggregator.intake.shuffled_batches import batch_intake, record_store
+from veilcount_aggregator.intake.shuffled_batches import batch_intake
 from veilcount_aggregator.intake.shuffled_batches.batch_checks import require_numbers, require_time
+from veilcount_aggregator.records.shuffled_batches import record_store
 from veilcount_aggregator.service import Aggregator
 from veilcount_serving.findings import Severity
 from veilcount_shared.shuffling.batch_record import BatchRecord, BatchState

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from veilcount_aggregator.intake.shuffled_batches.batch_states import batch_states
 from veilcount_aggregator.records.api_keys import Role
+from veilcount_aggregator.records.shuffled_batches.batch_states import batch_states
 from veilcount_serving.findings import Severity
 from veilcount_shared.shuffling.batch_record import BatchRecord, BatchState
 

@@ -9,15 +9,15 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from veilcount_aggregator.intake.shuffled_batches import batch_entry
 from veilcount_aggregator.intake.shuffled_batches.batch_checks import find_origin
-from veilcount_aggregator.intake.shuffled_batches.batch_entry import BatchEntry
 from veilcount_aggregator.intake.shuffled_batches.batch_intake import BatchIntake
-from veilcount_aggregator.intake.shuffled_batches.batch_states import (
+from veilcount_aggregator.intake.shuffled_batches.opening import open_part
+from veilcount_aggregator.records.shuffled_batches import batch_entry
+from veilcount_aggregator.records.shuffled_batches.batch_entry import BatchEntry
+from veilcount_aggregator.records.shuffled_batches.batch_states import (
     batch_states,
     covers_of_periods,
 )
-from veilcount_aggregator.intake.shuffled_batches.opening import open_part
 from veilcount_aggregator.records.shuffler_canary_plans import CanaryPlan, add_canary_plan
 from veilcount_aggregator.store import Cell
 from veilcount_serving.errors import SettingsError

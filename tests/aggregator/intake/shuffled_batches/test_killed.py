@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
-from veilcount_aggregator.intake.shuffled_batches.batch_entry import BatchEntry
-from veilcount_aggregator.intake.shuffled_batches.record_store import batch_records
+from veilcount_aggregator.records.shuffled_batches.batch_entry import BatchEntry
+from veilcount_aggregator.records.shuffled_batches.record_store import batch_records
 from veilcount_aggregator.store import BatchChange, Cell
 from veilcount_aggregator.store.redis.store import RedisStore
 from veilcount_aggregator.store.sql.store import SqlStore

@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 
-from veilcount_aggregator.intake.pipeline import LOSS
-from veilcount_aggregator.intake.service_counters import ANSWERED, REFUSED
 from veilcount_aggregator.operate.cli.main import run
 from veilcount_aggregator.operate.doctor import Finding, Severity
 from veilcount_aggregator.operate.doctor.server_metrics import read_metrics
@@ -27,6 +25,8 @@ from veilcount_aggregator.records.api_keys import (
 )
 from veilcount_aggregator.records.clock_confirmation import confirm_day
 from veilcount_aggregator.records.definitions import DefinitionSource, add_definitions
+from veilcount_aggregator.records.service_counters import ANSWERED, REFUSED
+from veilcount_aggregator.records.verdict_counts import LOSS
 from veilcount_aggregator.releases.budget_ledger import StoredRelease
 from veilcount_aggregator.releases.release_journal import ReleaseJournal
 from veilcount_aggregator.store import VERDICT, ServiceCounter, Store, open_store

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from wsgiref.types import WSGIApplication
 
-from veilcount_aggregator.intake.service_counters import ServiceCounters
 from veilcount_aggregator.records.gateway_keys import GatewayKey
+from veilcount_aggregator.records.service_counters import ServiceCounters
 from veilcount_aggregator.web.api.gateway import GatewayEndpoint, WsgiGateway
 from veilcount_aggregator.web.api.reports import DeviceProblems
 from veilcount_aggregator.web.api.request_metrics import RequestMetrics

@@ -6,9 +6,9 @@ from datetime import timedelta
 from pathlib import Path
 
 from veilcount_aggregator.intake.group_intake import GROUP
-from veilcount_aggregator.intake.service_counters import ANSWERED, REFUSED
 from veilcount_aggregator.records.api_keys import Role
 from veilcount_aggregator.records.clock_confirmation import confirm_day
+from veilcount_aggregator.records.service_counters import ANSWERED, REFUSED
 from veilcount_aggregator.store import VERDICT, ServiceCounter
 from veilcount_aggregator.store.redis.identity import RECORDS_BASE
 from veilcount_aggregator.store.redis.store import RedisStore

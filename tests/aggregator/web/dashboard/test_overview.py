@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 
-from veilcount_aggregator.intake.service_counters import REFUSED
 from veilcount_aggregator.records.definitions import close_collection
+from veilcount_aggregator.records.service_counters import REFUSED
 from veilcount_aggregator.store import VERDICT, Cell, ServiceCounter
 from veilcount_aggregator.store.restore_lock import RELEASES, lock_releases
 from veilcount_aggregator.web.dashboard.collection_status import (

@@ -23,10 +23,10 @@ from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import JSON_TYPE
 
 from .... import queries
-from ....intake.shuffled_batches.batch_states import PeriodBatch, batch_states
 from ....queries import EstimateQuery, EstimateResult, Snapshot
 from ....queries.estimate_schema import SeriesResult
 from ....queries.export import CSV_TYPE, WRITERS
+from ....records.shuffled_batches.batch_states import PeriodBatch, batch_states
 from ...api.json_io import respond
 from ...api.problems import refusal
 from ..collection_status import collection_status

@@ -16,7 +16,7 @@ from veilcount_shared.schedule import period_start
 from veilcount_shared.verdict import Verdict
 
 from ....intake.group_intake import GROUP, SIZES
-from ....intake.service_counters import ANSWERED, REFUSED, REPORTS
+from ....records.service_counters import ANSWERED, REFUSED, REPORTS
 from ....store import VERDICT, Cell, ServiceCounter, TallyReader
 from ...api.problems import PROBLEM_KINDS
 from ...api.request_metrics import BUCKET_BOUNDS, BUCKET_LABELS, MICROSECONDS, RELAYED

@@ -8,7 +8,7 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from veilcount_aggregator.store.durable_files import sync_path
+from veilcount_serving.durable_files import sync_path
 from veilcount_serving.errors import SettingsError
 from veilcount_serving.posix import sync_file
 

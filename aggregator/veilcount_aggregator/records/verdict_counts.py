@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from veilcount_shared.verdict import Verdict
 
 from ..store import BY_HOUR, LIMITED, VERDICT, ServiceCounter
-from .pipeline import BY_BODY, LOSS
 
 UNKNOWN = "(unknown)"  # no collection can be named so
+LOSS = "loss"
+BY_BODY = "body"  # the limit of one request, beside BY_HOUR
 
 
 @dataclass(frozen=True, slots=True)
