@@ -34,7 +34,7 @@ def build(folder: Path, config: Path) -> subprocess.CompletedProcess[str]:
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
-    done = build(folder, ROOT / "mkdocs.yml")
+    done = build(folder, ROOT / ".mkdocs.yml")
 
     assert done.returncode == 0, done.stderr
     return folder
@@ -96,7 +96,7 @@ def test_every_public_name_is_documented(site: Path, package: str) -> None:
 def test_a_broken_link_fails_the_build(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "index.md").write_text("[gone](gone.md)\n", encoding="utf-8")
-    settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    settings = (ROOT / ".mkdocs.yml").read_text(encoding="utf-8")
     validation = settings[settings.index("validation:") : settings.index("\nnav:")]
     (tmp_path / "mkdocs.yml").write_text(f"site_name: test\n{validation}\n", encoding="utf-8")
     done = build(tmp_path / "site", tmp_path / "mkdocs.yml")
