@@ -266,6 +266,7 @@ STORED: dict[str, Check[StoreSnapshot]] = {
     "complete": complete,
     "definitions": definition_checks.definitions,
     "remarks": definition_checks.remarks,
+    "published": definition_checks.published,
     "new pseudonyms": definition_checks.new_pseudonyms,
     "floods": definition_checks.floods,
     "memory of counters": definition_checks.memory,
