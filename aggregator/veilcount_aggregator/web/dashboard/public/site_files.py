@@ -42,7 +42,7 @@ HTML, SVG, PEM = "text/html; charset=utf-8", "image/svg+xml", "application/x-pem
 INDEX, STYLE, KEY = "index.html", "style.css", "key.pem"
 SHOWN_DIGITS = 12  # of a fingerprint
 NOTHING_YET = "No period is over yet with reports enough to publish"
-TOO_FEW = "Too few answers: figures would be noise"
+TOO_FEW = "Too few reports: figures would be noise"
 MOST = 50  # figures in one panel of a page
 CHART_ROWS = 20  # figures that a chart for other pages has
 CHART_NAME, BADGE_TEXT = 30, 80  # characters
