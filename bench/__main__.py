@@ -32,6 +32,7 @@ PARTS = (
     ),
     *(
         "event-loop",
+        "exports",
         "figures",
         "filling",
         "install",

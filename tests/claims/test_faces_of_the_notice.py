@@ -17,7 +17,7 @@ import pytest
 from veilcount_aggregator.operate.cli.main import run
 from veilcount_aggregator.records.definitions import DefinitionSource, add_definitions
 from veilcount_analysis.privacy.shuffled.composed_notice import full_notice
-from veilcount_client.integrations import tk
+from veilcount_client.integrations.dialog_texts import pieces
 from veilcount_client.integrations.pages import PrivacyPages
 from veilcount_client.recording import receipt_messages
 from veilcount_client.testing import ClientHarness
@@ -140,7 +140,7 @@ def dialog(veilcount: ClientHarness) -> Face:
     def read(name: str) -> str:
         client = veilcount.client({name: COLLECTIONS[name]}, trust_curator=True)
         texts = Texts(None, receipt_messages.MESSAGES)
-        return "".join(text for text, _ in tk.pieces(client, [name], texts, "en"))
+        return "".join(text for text, _ in pieces(client, [name], texts, "en"))
 
     return read
 

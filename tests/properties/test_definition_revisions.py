@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from veilcount_client.__main__ import run as run_client
-from veilcount_shared.definition_changes import load_change
+from veilcount_shared.definition_changes import FORMATS, load_change
 from veilcount_shared.definition_changes.against import RevisionError
 from veilcount_shared.errors import VeilcountError
 
@@ -93,6 +93,26 @@ def test_another_file_is_compared_with_as_well(file: Path) -> None:
     other.write_text(OLD, encoding="utf-8")
 
     assert load_change(file, str(other)).old == load_change(file, "HEAD").old
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_in_a_repository_without_commits_there_is_nothing_to_compare_with(
+    git: Git, tmp_path: Path, capsys: pytest.CaptureFixture[str], format_: str
+) -> None:
+    """A hook of the first commit passes: no device has an earlier file of this repository."""
+    file = tmp_path / "collections.toml"
+    file.write_text(NEW, encoding="utf-8")
+    words = ["check", str(file), "--against", "HEAD", "--format", format_]
+
+    assert run_client(words) == 0
+    assert "he repository has no commits: there is nothing to compare with" in (
+        capsys.readouterr().out
+    )
+    with pytest.raises(RevisionError, match="neither a file nor a revision"):
+        load_change(file, "main")
+    git("add", ".")
+    git("commit", "-m", "first")
+    assert load_change(file, "HEAD").old
 
 
 @pytest.mark.parametrize("revision", ["v9", "--since=2020", "-1", "HEAD:app", ""])

@@ -20,7 +20,7 @@ import pytest
 from matplotlib import pyplot as plt
 
 from veilcount_aggregator.records.api_keys import Role
-from veilcount_analysis.text import result_pages
+from veilcount_analysis.text import arrow_tables, result_pages
 from veilcount_reader import (
     AnswerRefused,
     KeyRefused,
@@ -29,7 +29,6 @@ from veilcount_reader import (
     Reader,
     ReaderError,
     Unreachable,
-    arrow,
 )
 from veilcount_reader.reader import spelled
 
@@ -230,7 +229,7 @@ def test_arro3_takes_the_place_of_pyarrow(
     """The same columns, types and cells, in memory and in a file."""
     estimate = reader.estimate("plan")
     expected = estimate.to_arrow()
-    monkeypatch.setattr(arrow, "_has_arro3_alone", lambda: True)
+    monkeypatch.setattr(arrow_tables, "_has_arro3_alone", lambda: True)
     table = estimate.to_arrow()
     estimate.to_parquet(tmp_path / "plan.parquet")
 
@@ -419,7 +418,7 @@ def test_it_needs_requests_and_numpy_alone() -> None:
     assert run.stdout.splitlines() == [
         "to_pandas needs pandas: pip install pandas",
         "to_polars needs polars: pip install polars",
-        "to_arrow needs pyarrow, or arro3-core and arro3-io: pip install pyarrow",
+        "to_arrow needs pyarrow, or arro3-core and arro3-io: pip install arro3-core arro3-io",
         "plot needs matplotlib: pip install matplotlib",
         "[]",
     ]

@@ -11,6 +11,7 @@ from datetime import date
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from veilcount_analysis.text.arrow_tables import EITHER, arrow_table
 from veilcount_analysis.text.result_columns import DAYS, FIGURE, Columns, kind_of, typed_cells
 
 if TYPE_CHECKING:
@@ -37,14 +38,23 @@ def cells(columns: Columns) -> tuple[dict[str, list[Any]], dict[str, type]]:
     return cells_by_name, {name: kind_of(name) for name in names}
 
 
-def load(name: str, user: str, choice: str = "") -> Any:
+def load(name: str, user: str) -> Any:
     """Import an optional module, or name what needs it and how to install it."""
     try:
         return import_module(name)
     except ModuleNotFoundError as missing:
         package = name.partition(".")[0]
         fix = f"pip install {package}"  # of an index: none of these packages is ours
-        raise ModuleNotFoundError(f"{user} needs {choice or package}: {fix}") from missing
+        raise ModuleNotFoundError(f"{user} needs {package}: {fix}") from missing
+
+
+def to_arrow(cells_by_name: Mapping[str, list[Any]], types: Mapping[str, type]) -> Any:
+    """Return an Arrow table, of pyarrow or arro3."""
+    try:
+        return arrow_table(cells_by_name, types)
+    except ModuleNotFoundError as missing:
+        fix = "pip install arro3-core arro3-io"
+        raise ModuleNotFoundError(f"to_arrow needs {EITHER}: {fix}") from missing
 
 
 def to_pandas(cells_by_name: Mapping[str, list[Any]], types: Mapping[str, type]) -> pd.DataFrame:

@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcount_analysis.text import number_format
+from veilcount_analysis.text.arrow_tables import write_parquet
 from veilcount_analysis.text.number_format import figure, interval
 from veilcount_analysis.text.result_columns import Columns, columns_of, spelled
 
-from . import arrow, frames, plot
+from . import frames, plot
 from .result_table import MOST_ROWS, ResultTable
 
 if TYPE_CHECKING:
@@ -86,11 +87,11 @@ class TableAnswer(_Shown, Answer):
 
     def to_arrow(self, kind: str | None = None) -> Any:
         """Return the rows as an Arrow table, of pyarrow or arro3."""
-        return arrow.to_arrow(*self._frame(kind))
+        return frames.to_arrow(*self._frame(kind))
 
     def to_parquet(self, path: str | Path) -> None:
         """Write all figures to a Parquet file."""
-        arrow.write_parquet(self.to_arrow(), path)
+        write_parquet(self.to_arrow(), path)
 
     def _frame(self, kind: str | None) -> tuple[dict[str, list[Any]], dict[str, type]]:
         columns = self.columns if kind is None else frames.of_kind(self.columns, kind)

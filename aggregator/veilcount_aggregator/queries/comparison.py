@@ -99,6 +99,9 @@ class CompareResult(Struct):
     looks: Looks
     validity: Validity
     estimand: str
+    measured_in: Annotated[
+        str | None, Meta(description="unit of both sides' number; null: shares, or not stated")
+    ]
     family: Count
     a: SideView
     b: SideView
@@ -166,9 +169,10 @@ def compare_sides(name: str, a: SideData, b: SideData, common: EstimateQuery) ->
     second = _alike(second, first)
     worst = worst_correlation(a, b, first, second)
     compared_sides = compared(first, second, correlation=worst)
-    labels = (a.side.label, b.side.label)
+    unit = _unit(a, b)
+    words = (a.side.label, b.side.label, unit)
     rows = [
-        _row(compared_sides, place, value, (first, second), labels)
+        _row(compared_sides, place, value, (first, second), words)
         for place, value in enumerate(shown.values)
     ]
     return CompareResult(
@@ -177,12 +181,13 @@ def compare_sides(name: str, a: SideData, b: SideData, common: EstimateQuery) ->
         looks=compared_sides.looks,
         validity=compared_sides.looks.valid,
         estimand=compared_sides.estimand,
+        measured_in=unit,
         family=compared_sides.family,
         a=_side(a, first.n),
         b=_side(b, second.n),
         overall=_overall(a, b, compared_sides, worst),
         rows=rows,
-        sentence=_summary(rows, compared_sides.family, percent=compared_sides.percent),
+        sentence=_summary(rows, compared_sides.family, percent=compared_sides.percent, unit=unit),
         note=_note(a, b, compared_sides.target, picked=shown.picked),
         reweighted=reweighted_comparison(a, b, shown, common.level),
     )
@@ -227,7 +232,7 @@ def _row(
     place: int,
     value: Value | None,
     sides: tuple[ShareEstimates | MeanEstimate, ShareEstimates | MeanEstimate],
-    labels: tuple[str, str],
+    words: tuple[str, str, str | None],
 ) -> ComparisonRow:
     return ComparisonRow(
         value=value,
@@ -240,7 +245,7 @@ def _row(
         holm=float(found.holm[place]),
         detectable=_finite(float(found.detectable[place])),
         differs=bool(found.differs[place]),
-        sentence=found.sentence(place, _called(value), *labels),
+        sentence=found.sentence(place, _called(value), *words),
     )
 
 
@@ -257,14 +262,20 @@ def _called(value: Value | None) -> str:
     return "the mean" if value is None else spelled(value)
 
 
-def _summary(rows: Sequence[ComparisonRow], family: int, *, percent: bool) -> str:
+def _unit(a: SideData, b: SideData) -> str | None:
+    """Return the unit of both sides; None where they state two, or none."""
+    units = {side.series.collection.measured_in for side in (a, b)}
+    return units.pop() if len(units) == 1 else None
+
+
+def _summary(rows: Sequence[ComparisonRow], family: int, *, percent: bool, unit: str | None) -> str:
     """Return all rows in one sentence; never that nothing was found without what could have."""
     differing = [_called(row.value) for row in rows if row.differs]
     among = f"{len(rows)} of {family} values" if len(rows) < family else f"{len(rows)} values"
     if differing:
         named = ", ".join(differing[:MOST_NAMED]) + (", ..." if len(differing) > MOST_NAMED else "")
         return f"Of {among} compared, {len(differing)} differ, taken all together: {named}."
-    power = would_have_been_seen(detectable_of_any(rows), of_shares=percent)
+    power = would_have_been_seen(detectable_of_any(rows), of_shares=percent, unit=unit)
     return f"Of {among} compared, none is seen to differ, taken all together; {power}."
 
 
@@ -296,6 +307,7 @@ def _without_rows(
         looks=common.looks,
         validity=common.looks.valid,
         estimand=why,
+        measured_in=_unit(a, b),
         family=0,
         a=_side(a, counts[0]),
         b=_side(b, counts[1]),

@@ -87,6 +87,11 @@ def difference(row: ComparisonRow, figures: FigureFormat) -> str:
     return f"{figures.signed(row.difference)} ({_interval(row, figures)})"
 
 
+def unit_of(result: CompareResult, figures: FigureFormat) -> str | None:
+    """Return what differences are in; None: the definition of a number states no unit."""
+    return "points" if figures.of_shares else result.measured_in
+
+
 def _side(side: SideView, result: CompareResult) -> ShownSide:
     epsilon = side.epsilon
     return ShownSide(
@@ -139,7 +144,8 @@ def _conclusion(result: CompareResult, figures: FigureFormat) -> tuple[str, str,
 def _difference(row: ComparisonRow, result: CompareResult, figures: FigureFormat) -> str:
     """Return one difference as a sentence about the first side; a value keeps its spelling."""
     value = "The mean" if row.value is None else value_name(row.value)
-    higher = direction(row.low, row.high, of_shares=figures.of_shares)
+    unit = result.measured_in
+    higher = direction(row.low, row.high, of_shares=figures.of_shares, unit=unit)
     return f"{value} is {higher} {_where(result.a, result)} than {_where(result.b, result)}."
 
 
@@ -156,12 +162,13 @@ def _not_significant(result: CompareResult, figures: FigureFormat) -> str:
     if result.overall and result.overall.differs:
         finding = "Something differs, but no single value is seen to"
     least = detectable_of_any(result.rows)
-    return f"{finding}; {would_have_been_seen(least, of_shares=figures.of_shares)}."
+    seen = would_have_been_seen(least, of_shares=figures.of_shares, unit=result.measured_in)
+    return f"{finding}; {seen}."
 
 
 def _note(result: CompareResult, figures: FigureFormat) -> Iterator[str]:
     """Yield how the table is to be read."""
-    units = "points" if figures.of_shares else "the number's own units"
+    units = unit_of(result, figures) or "the number's own units"
     yield f"Differences are in {units}."
     yield (
         f"Intervals are at {level(result.level)}, one for each value, {result.estimand},"
@@ -179,10 +186,11 @@ def _note(result: CompareResult, figures: FigureFormat) -> Iterator[str]:
 
 
 def _table(result: CompareResult, figures: FigureFormat, a: str, b: str) -> Table:
+    head = f"A minus B, {result.measured_in}" if result.measured_in else "A minus B"
     return Table(
         f"A ({a}) minus B ({b}), each with its interval; an interval that includes 0 is not"
         " significant.",
-        ("Value", f"A: {a}", f"B: {b}", "A minus B", "Interval", "p", "Detectable"),
+        ("Value", f"A: {a}", f"B: {b}", head, "Interval", "p", "Detectable"),
         [_row(row, figures) for row in result.rows],
     )
 

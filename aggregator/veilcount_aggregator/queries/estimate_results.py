@@ -62,12 +62,22 @@ def series_result(
         poisoning_test=figures.poisoning_test,
         unplaced=uncounted.unplaced(),
         losses=uncounted.losses(),
-        ranges=[_range_result(estimate, uncounted) for estimate in figures.ranges],
+        ranges=[
+            _range_result(kind, estimate, figures.facts, uncounted) for estimate in figures.ranges
+        ],
     )
 
 
-def _range_result(estimate: RangeEstimate, uncounted: UncountedReports) -> RangeResult:
-    covered, result = estimate.time_range, estimate.result
+def _range_result(
+    kind: Kind[Any, Any],
+    estimate: RangeEstimate,
+    facts: Mapping[str, Any],
+    uncounted: UncountedReports,
+) -> RangeResult:
+    covered, result, finding = estimate.time_range, estimate.result, ""
+    if result.n and estimate.adequacy.usable and facts.get("page", 1) == 1:
+        leads = result.leader is not None
+        finding = kind.headline(result.figures, facts, leads=leads).text
     return RangeResult(
         first=covered.first,
         last=covered.last,
@@ -82,6 +92,7 @@ def _range_result(estimate: RangeEstimate, uncounted: UncountedReports) -> Range
         covers=estimate.covers,
         verdicts=uncounted.verdicts(covered.periods),
         figures=result.figures,
+        headline=finding,
         leader=result.leader,
         bands=result.bands,
         weighting=result.weighting,

@@ -60,6 +60,13 @@ class RangeResult(Struct, rename={"first": "from", "last": "to"}):
     ]
     verdicts: Annotated[Counts, Meta(description="rejected reports by verdict, all segments")]
     figures: tuple[Figure, ...]
+    headline: Annotated[
+        str,
+        Meta(
+            description="the finding in a sentence; empty if n reports are too few, and on pages"
+            " but the first"
+        ),
+    ]
     leader: Annotated[
         ResultValue | None,
         Meta(

@@ -1,30 +1,31 @@
 """Results as tables: CSV, Arrow, Parquet, with the columns of `text.result_columns`.
 
-A table is written part by part: 100,000 figures are some 30 MB as types, and ten times that as
-dictionaries. So no more than a few thousand rows are dictionaries at once.
+A table is written by columns: as rows, 100,000 figures would be ten times as large as their types.
 """
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import date
-from itertools import repeat
-from typing import TYPE_CHECKING, Any
+from itertools import groupby, repeat
+from operator import attrgetter
+from typing import Any
 
 from msgspec.structs import replace
 
+from veilcount_analysis.kinds.results import Figure
+from veilcount_analysis.text.arrow_tables import EITHER, arrow_table, write_parquet, write_stream
 from veilcount_analysis.text.result_columns import (
     COMPARISON,
     ESTIMATE,
+    FIGURE,
     Row,
     comparison_table,
-    estimate_parts,
     kind_of,
     named,
+    range_cells,
     segment_cells,
     typed_cells,
     with_parts,
@@ -33,27 +34,36 @@ from veilcount_shared.installing import install
 
 from .comparison import CompareResult
 from .estimate_schema import EstimateResult
-from .json_encoding import plain
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from .json_encoding import encode, plain
 
 ROWS = 5_000  # in one part
 
 Answer = EstimateResult | CompareResult
+Columns = dict[str, list[Any]]
 
 
-def _parts(answer: Answer) -> Iterator[tuple[Row, list[Row]]]:
-    """Yield the cells that rows of an answer share, and their own, some thousand rows at a time."""
+def _parts(answer: Answer) -> Iterator[tuple[Row, Columns]]:
+    """Yield the cells that rows of an answer share, and columns of their own, by the thousand."""
     if isinstance(answer, CompareResult):
         for rows in _chunks(answer.rows):
-            yield {}, list(comparison_table(plain(replace(answer, rows=rows))))
+            table = list(comparison_table(plain(replace(answer, rows=rows))))
+            yield {}, {name: [row.get(name) for row in table] for name in column_names(answer)}
         return
     for series in answer.series:
         for time_range in series.ranges:
-            for figures in _chunks(time_range.figures):
-                part = replace(series, ranges=[replace(time_range, figures=figures)])
-                yield from estimate_parts(plain(replace(answer, series=[part])))
+            part = replace(series, ranges=[replace(time_range, figures=())])
+            ((of_range, raked, _),) = range_cells(plain(replace(answer, series=[part])))
+            for is_raked, figures in groupby(time_range.figures, lambda row: row.kind == "raked"):
+                for rows in _chunks(list(figures)):
+                    yield of_range | (raked if is_raked else {}), _figure_columns(rows)
+
+
+def _figure_columns(figures: Sequence[Figure]) -> Columns:
+    columns = {name: list(map(attrgetter(name), figures)) for name in FIGURE}
+    values = [named("of", value) for value in columns["of"]]
+    for name in dict.fromkeys(name for value in values for name in value):
+        columns[name] = [value.get(name) for value in values]
+    return columns
 
 
 def _chunks(rows: Sequence[Any]) -> Iterator[Sequence[Any]]:
@@ -84,101 +94,95 @@ CSV_TYPE = "text/csv"
 ARROW_TYPE = "application/vnd.apache.arrow.stream"
 PARQUET_TYPE = "application/vnd.apache.parquet"
 _FORMULA = ("=", "+", "-", "@")
+_QUOTE = '"'
+_IS_PLAIN = re.compile(r'[^-=+@,"\r\n][^,"\r\n]*').fullmatch
+_IS_QUOTED = re.compile(r'[,"\r\n]').search
 _IS_NUMBER = re.compile(r"[-+.0-9e]+").fullmatch  # or a range of them: what no spreadsheet runs
 
 
 class ArrowUnavailable(RuntimeError):
-    """Arrow and Parquet need pyarrow, which is not installed."""
+    """Arrow and Parquet need pyarrow or arro3, of which none is installed."""
 
 
 def stream_csv(answer: Answer) -> Iterator[bytes]:
     """Yield an answer as CSV: a line of names, then a line a figure; nothing for no figure."""
     names = column_names(answer)
-    yield _lines([names])
-    for shared, rows in _parts(answer):
-        columns = (
-            repeat(_cell(shared[name]), len(rows)) if name in shared else _cells(name, rows)
-            for name in names
-        )
-        yield _lines(zip(*columns, strict=True))
+    yield f"{','.join(map(_csv_cell, names))}\r\n".encode()
+    for shared, columns in _parts(answer):
+        cells = _csv_cells(names, shared, columns)
+        lines = map(",".join, zip(*cells, strict=False))  # some columns are endless
+        yield "\r\n".join([*lines, ""]).encode()
 
 
-def _lines(rows: Iterable[Sequence[object]]) -> bytes:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\r\n").writerows(rows)
-    return text.getvalue().encode()
+def _csv_cells(names: Sequence[str], shared: Row, columns: Columns) -> Iterator[Iterable[str]]:
+    """Yield columns as CSV has them; neighbours that all rows share are one text."""
+    for is_shared, group in groupby(names, shared.__contains__):
+        if is_shared:
+            yield repeat(",".join(_csv_cell(shared[name]) for name in group))
+        else:
+            yield from (_csv_column(name, columns) for name in group)
 
 
-def _cells(name: str, rows: Sequence[Row]) -> list[object]:
-    cells = [row.get(name) for row in rows]
-    return cells if kind_of(name) in {int, float} else [_cell(cell) for cell in cells]
+def _csv_column(name: str, columns: Columns) -> Iterable[str]:
+    """Return the cells of a column; numbers are written as JSON has them."""
+    if name not in columns:
+        return repeat("")
+    if kind_of(name) in {int, float}:
+        numbers = encode(columns[name])[1:-1].decode()
+        return numbers.replace("null", "").split(",")
+    return map(_csv_cell, columns[name])
 
 
-def _cell(value: Any) -> object:
+def _csv_cell(value: Any) -> str:
     """Return a cell: yes and no as JSON has them, and no text that a spreadsheet would run.
 
     An apostrophe stands before a name that begins as a formula does: spreadsheets show it as text.
     """
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str) and value.startswith(_FORMULA) and not _IS_NUMBER(value):
-        return f"'{value}"
-    return value
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        return str(encode(value), "utf-8")
+    if _IS_PLAIN(value):
+        return value
+    if value.startswith(_FORMULA) and not _IS_NUMBER(value):
+        value = f"'{value}"
+    return f'"{value.replace(_QUOTE, 2 * _QUOTE)}"' if _IS_QUOTED(value) else value
 
 
 def stream_arrow(answer: Answer) -> Iterator[bytes]:
-    """Yield an answer as a stream of Arrow, one record batch a part."""
-    return _stream(_arrow().ipc.new_stream, answer)
+    """Yield an answer as a stream of Arrow."""
+    return _written(write_stream, answer)
 
 
 def stream_parquet(answer: Answer) -> Iterator[bytes]:
-    """Yield an answer as a Parquet file, one row group a part."""
-    _arrow()
-    import pyarrow.parquet  # noqa: PLC0415 - large, and most answers are JSON
-
-    return _stream(pyarrow.parquet.ParquetWriter, answer)
+    """Yield an answer as a Parquet file."""
+    return _written(write_parquet, answer)
 
 
-def _stream(open_writer: Callable[[io.BytesIO, pa.Schema], Any], answer: Answer) -> Iterator[bytes]:
-    sink, names, schema = io.BytesIO(), column_names(answer), _schema(answer)
-    sent = 0
-    with open_writer(sink, schema) as writer:
-        for shared, rows in _parts(answer):
-            columns = [
-                typed_cells(name, [shared]) * len(rows)
-                if name in shared
-                else typed_cells(name, rows)
-                for name in names
-            ]
-            writer.write_table(_arrow().table(columns, schema=schema))
-            with sink.getbuffer() as written:
-                piece, sent = bytes(written[sent:]), len(written)
-            yield piece
-    yield sink.getvalue()[sent:]
-
-
-def _schema(answer: Answer) -> pa.Schema:
-    """Return the types of an answer's columns; the promises go into its metadata."""
-    pa = _arrow()
-    types = {
-        str: pa.string(),
-        int: pa.int64(),
-        bool: pa.bool_(),
-        float: pa.float64(),
-        date: pa.date32(),
-    }
-    fields = [pa.field(name, types[kind_of(name)]) for name in column_names(answer)]
-    promises = json.dumps(promises_of(answer))
-    return pa.schema(fields, metadata={"veilcount.promises": promises})
-
-
-def _arrow() -> Any:
+def _written(write: Callable[[Any, io.BytesIO], None], answer: Answer) -> Iterator[bytes]:
+    """Yield a file of an answer; the promises are in its metadata."""
+    columns: Columns = {name: [] for name in column_names(answer)}
+    for shared, own in _parts(answer):
+        rows = len(next(iter(own.values())))
+        for name in columns:
+            columns[name] += _typed(name, shared, own, rows)
+    metadata = {"veilcount.promises": json.dumps(promises_of(answer))}
     try:
-        import pyarrow as pa  # noqa: PLC0415 - large, and most answers are JSON
+        table = arrow_table(columns, {name: kind_of(name) for name in columns}, metadata)
     except ModuleNotFoundError as missing:
-        fix = install("arrow")
-        raise ArrowUnavailable(f"Arrow and Parquet need pyarrow: {fix}") from missing
-    return pa
+        raise ArrowUnavailable(f"Arrow and Parquet need {EITHER}: {install('arrow')}") from missing
+    sink = io.BytesIO()
+    write(table, sink)
+    yield sink.getvalue()
+
+
+def _typed(name: str, shared: Row, own: Columns, rows: int) -> list[Any]:
+    """Return some rows of a column; a number that JSON has not is null, as there."""
+    if name in shared:
+        return typed_cells(name, [shared]) * rows
+    if name not in own:
+        return [None] * rows
+    return plain(own[name]) if kind_of(name) is float else own[name]
 
 
 Stream = Callable[[Any], Iterator[bytes]]

@@ -11,7 +11,7 @@ would subtract them from a published tally [docs/threat-model.md, "Published fig
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from veilcount_analysis.counts import CountersSource, OpenCounters, join_open_counters
 from veilcount_analysis.errors import CountsError
 from veilcount_analysis.kinds.estimate_query import MOST_ROWS, EstimateQuery
-from veilcount_analysis.kinds.registry import kind_of
+from veilcount_analysis.kinds.headline import Headline
 from veilcount_analysis.mechanisms import handler_of
 from veilcount_analysis.series.series import Series
 from veilcount_shared import Collection
@@ -35,8 +35,10 @@ from ..records.definitions import Catalog
 from ..store import Cell
 from .estimate import estimate_counts
 from .estimate_schema import EstimateResult
+from .headline import headline
+from .published_counters import published_snapshot
 from .releases import ReleaseView, series_releases
-from .snapshot import Snapshot
+from .snapshot import CollectionNotFound, Snapshot
 
 LEAST = 100  # reports of a period, and of a segment in it
 MOST_COUNTERS = 2_000_000  # of a collection, over its periods: some 15 MB of files
@@ -67,14 +69,30 @@ def publishing_problem(collection: Collection) -> str:
     return ""
 
 
+def unpublished(snapshot: Snapshot, names: Iterable[str]) -> Iterator[str]:
+    """Yield why nothing is published of a name; an unknown one may be pushed later."""
+    for name in names:
+        try:
+            problems = [publishing_problem(one.collection) for one in snapshot.named(name)]
+        except CollectionNotFound as error:
+            yield str(error)
+            continue
+        if all(problems):
+            yield f"{name}: {problems[0]}"
+
+
 @dataclass(frozen=True, slots=True)
 class PublishedFigures:
-    """What is published of a collection: counters and their estimate, or releases."""
+    """What is published of a collection: counters and their estimate, or releases.
+
+    `snapshot` has the counters alone: what is estimated of it, a stranger can estimate too.
+    """
 
     series: Series
     counters: tuple[OpenCounters, ...] = ()
     estimate: EstimateResult | None = None
-    headline: str = ""
+    snapshot: Snapshot | None = None
+    headline: Headline | None = None
     releases: tuple[ReleaseView, ...] = ()
 
 
@@ -102,7 +120,9 @@ def _figures(snapshot: Snapshot, series: Series, sign: Sign | None) -> Published
         return PublishedFigures(series)
     source = join_open_counters(counters)
     estimate = published_estimate(source)
-    return PublishedFigures(series, counters, estimate, _headline(source, estimate))
+    published = published_snapshot(source)
+    finding = _headline(published, source.series, estimate)
+    return PublishedFigures(source.series, counters, estimate, published, finding)
 
 
 def published_estimate(source: CountersSource) -> EstimateResult:
@@ -113,14 +133,14 @@ def published_estimate(source: CountersSource) -> EstimateResult:
     return replace(result, series=[replace(series, ranges=ranges)])
 
 
-def _headline(source: CountersSource, estimate: EstimateResult) -> str:
+def _headline(snapshot: Snapshot, series: Series, estimate: EstimateResult) -> Headline | None:
     """Return the finding, by the published counters alone."""
-    (series,) = estimate.series
-    newest = series.ranges[-1]
+    (estimated,) = estimate.series
+    newest = estimated.ranges[-1]
     if not newest.figures:
-        return ""
-    kind = kind_of(source.series.collection)
-    return kind.headline(newest.figures, series.facts, leads=newest.leader is not None).text
+        return None
+    query, leads = EstimateQuery(series=(series.fingerprint,)), newest.leader is not None
+    return headline(snapshot, series, query, newest.figures, estimated.facts, leads=leads)
 
 
 # -- open counters ---------------------------------------------------------------------------------

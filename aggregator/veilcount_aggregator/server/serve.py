@@ -29,6 +29,7 @@ from veilcount_serving.wsgi_threads import WsgiThreads
 from veilcount_shared.errors import VeilcountError
 
 from ..errors import StoreUnavailable
+from ..queries.published_figures import unpublished
 from ..records.definitions import read_source
 from ..releases.release_journal import ReleaseJournal
 from ..service import Aggregator
@@ -80,6 +81,7 @@ def _opened(settings: Settings, bind: ListenAddress) -> StartupSummary:
     aggregator = Aggregator.open(settings)
     try:
         assemble(aggregator)
+        _log_unpublished(aggregator)
         health = aggregator.store.health()
         intake = "open" if aggregator.known().api_keys.intake_is_open else "keyed"
     finally:
@@ -90,6 +92,15 @@ def _opened(settings: Settings, bind: ListenAddress) -> StartupSummary:
     return StartupSummary(
         bind, redact_url(settings.store) + read_only, durable, settings.workers, intake
     )
+
+
+def _log_unpublished(aggregator: Aggregator) -> None:
+    """Warn of names in --publish that nothing is published of: misspelt, or pushed later."""
+    problems = list(unpublished(aggregator.snapshot(), aggregator.settings.publish))
+    if problems:
+        configure_logging(sys.stderr)
+    for problem in problems:
+        log_event("not published", logging.WARNING, reason=problem)
 
 
 def serve(settings: Settings, bind: ListenAddress, announce: Announce) -> int:

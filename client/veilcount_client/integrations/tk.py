@@ -6,7 +6,7 @@ if client.must_ask:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,12 +14,11 @@ from veilcount_shared.notice import Texts
 
 from ..client import Client
 from ..recording import receipt_messages
-from ..recording.receipt import respondent_notice
+from .dialog_texts import HEADING, STRONG, pieces
 
 if TYPE_CHECKING:
     import tkinter as tk
 
-HEADING, STRONG, PLAIN = "heading", "strong", "plain"  # tags: of a question, a title, a text
 LINES, WIDTH = 20, 76
 
 
@@ -73,16 +72,3 @@ def ask(
         return None
     client.consent(answers[0], only="new")
     return answers[0]
-
-
-def pieces(
-    client: Client, names: list[str], words: Texts, language: str
-) -> Iterator[tuple[str, str]]:
-    """Yield the texts of the dialog with their tags: the notice of each of these questions."""
-    yield f"{words('consent_intro')}\n", PLAIN
-    for name in names:
-        notice = respondent_notice(client.collections[name], client.settings, language)
-        yield f"{notice.question}\n", HEADING
-        for part in notice.texts(words):
-            yield f"{part.title}. ", STRONG
-            yield f"{part.text}\n", PLAIN

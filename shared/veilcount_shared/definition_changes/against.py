@@ -18,6 +18,7 @@ from .changes import Collections, FileChange
 
 #: a hook of git sets them, of the folder that it runs in
 VARIABLES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
+HEAD = "HEAD"
 _TABLE = re.compile(r"\s*\[\s*[\"']?([\w.-]+)[\"']?\s*\]")
 
 
@@ -39,7 +40,7 @@ def load_change(file: str | os.PathLike[str], against: str | None) -> FileChange
     return FileChange(new, old, path.as_posix(), against or "", lines)
 
 
-def _load_old(path: Path, against: str) -> Collections:
+def _load_old(path: Path, against: str) -> Collections | None:
     return load_collections(against) if Path(against).is_file() else _of_revision(path, against)
 
 
@@ -49,10 +50,15 @@ def _table_lines(text: str) -> dict[str, int]:
     return {match[1]: number for match, number in matches if match}
 
 
-def _of_revision(path: Path, revision: str) -> Collections:
-    """Return the definitions of a revision; none if the file did not exist then: all are new."""
-    folder = path.absolute().parent
+def _of_revision(path: Path, revision: str) -> Collections | None:
+    """Return the definitions of a revision; none if the file did not exist then: all are new.
+
+    None: it is the HEAD of a repository without commits, so nothing was shipped from it.
+    """
+    folder, unlisted = path.absolute().parent, "its files cannot be listed"
     _git(folder, revision, f"{path.name} is in no git repository", "rev-parse", "--git-dir")
+    if revision == HEAD and not _git(folder, revision, unlisted, "rev-list", "--all", "-n", "1"):
+        return None
     commit = _git(
         folder,
         revision,
@@ -61,7 +67,7 @@ def _of_revision(path: Path, revision: str) -> Collections:
     )
     commit_id = commit.decode().strip()
     listed = ("ls-tree", commit_id, "--", path.name)
-    if not _git(folder, revision, "its files cannot be listed", *listed):
+    if not _git(folder, revision, unlisted, *listed):
         return {}
     read = partial(_blob, folder, revision, commit_id)
     name = f"{revision}:{path.name}"

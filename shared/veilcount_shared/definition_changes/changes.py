@@ -18,6 +18,7 @@ from ..periods import Unit
 
 Collections = Mapping[str, Collection]  # by name
 
+NO_COMMITS = "the repository has no commits: there is nothing to compare with"
 DERIVED = "mechanism"  # follows from the other keys, and is named where none of them changed
 #: the most periods that a calendar month touches: 31 days may begin and end within a week
 PERIODS_A_MONTH = {Unit.EVENT: 31, Unit.DAY: 31, Unit.WEEK: 6, Unit.MONTH: 1, Unit.USER: 1}

@@ -10,7 +10,7 @@ from ..budget_claims import fit, total
 from ..collection import Collection, describe_answers, lint
 from ..diagnostic_result import DiagnosticResult
 from ..errors import format_value
-from .changes import FileChange, QuestionChange, spending
+from .changes import NO_COMMITS, FileChange, QuestionChange, spending
 from .paid_ranges import Finding, when_answered_again
 from .sentences import guess_sentences
 
@@ -21,6 +21,8 @@ ONE_PERSON = "one person"
 def findings(change: FileChange) -> Iterator[DiagnosticResult]:
     """Yield what deserves a decision, question by question, with remarks; then of all together."""
     compares = change.old is not None
+    if change.against and not compares:
+        yield DiagnosticResult(change.against, True, NO_COMMITS)
     for question in change.questions():
         for ok, message in _question(question, compares=compares):
             yield DiagnosticResult(question.name, ok, message)

@@ -9,7 +9,14 @@ from ..diagnostic_result import DiagnosticResult
 from ..errors import format_value
 from ..guessing import distinguishing_probability, times_in_twenty
 from ..notice import MESSAGES
-from .changes import FileChange, QuestionChange, Spending, month_epsilon, spending
+from .changes import (
+    NO_COMMITS,
+    FileChange,
+    QuestionChange,
+    Spending,
+    month_epsilon,
+    spending,
+)
 from .sentences import changed_sentences
 
 NONE = "-"  # of a question that is new, or gone
@@ -27,6 +34,7 @@ def markdown(change: FileChange, results: Iterable[DiagnosticResult]) -> str:
         f"### {_plain(change.file)}: what the change costs a person",
         "",
         f"Compared with {_plain(change.against)}: {_counts(questions)}",
+        *([] if change.old is not None else [f"{NO_COMMITS.capitalize()}."]),
         "",
         *_spending_table(change),
         *_question_table(questions),

@@ -23,7 +23,7 @@ from veilcount_aggregator.queries.export import (
     stream_parquet,
 )
 from veilcount_analysis.errors import QueryError
-from veilcount_analysis.text import result_columns
+from veilcount_analysis.text import arrow_tables, result_columns
 from veilcount_shared.installing import install
 
 from ..web.api.deployment_fixtures import Deployment
@@ -70,6 +70,7 @@ def _read(name: str, cell: str) -> Any:
     return cell == "true" if kind is bool else kind(cell)
 
 
+@pytest.mark.parametrize("small", [False, True], ids=["pyarrow", "arro3"])
 @pytest.mark.parametrize("rows_of_a_part", [1, export.ROWS])
 @pytest.mark.parametrize(("name", "params"), QUERIES, ids=str)
 def test_csv_arrow_and_parquet_have_the_figures_of_json_in_parts_of_any_size(
@@ -78,8 +79,11 @@ def test_csv_arrow_and_parquet_have_the_figures_of_json_in_parts_of_any_size(
     params: dict[str, str | list[str]],
     rows_of_a_part: int,
     monkeypatch: pytest.MonkeyPatch,
+    *,
+    small: bool,
 ) -> None:
     """To the last digit; Arrow and Parquet with the promises in their metadata."""
+    monkeypatch.setattr(arrow_tables, "_has_arro3_alone", lambda: small)
     monkeypatch.setattr(export, "ROWS", rows_of_a_part)
     answer = estimate(stocked, name, **params)
     streamed = pa.ipc.open_stream(b"".join(stream_arrow(answer))).read_all()
@@ -139,10 +143,13 @@ def test_every_column_is_documented() -> None:
         assert name.removeprefix("a_").removeprefix("b_") in text
 
 
-def test_without_pyarrow_it_says_what_is_missing(
+def test_without_arrow_it_says_what_is_missing(
     stocked: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Of pyarrow and arro3 one suffices."""
     monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert b"".join(stream_arrow(estimate(stocked, "once")))
+    monkeypatch.setitem(sys.modules, "arro3.core", None)
 
     with pytest.raises(ArrowUnavailable, match=re.escape(install("arrow"))):
         list(stream_arrow(estimate(stocked, "once")))

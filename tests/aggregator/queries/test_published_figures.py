@@ -157,7 +157,7 @@ def test_figures_that_would_be_noise_are_withheld(made: Deployment) -> None:
     assert shown.estimate is not None
 
     assert shown.counters, "counters are no figures"
-    assert (shown.estimate.series[0].ranges[0].figures, shown.headline) == ((), "")
+    assert (shown.estimate.series[0].ranges[0].figures, shown.headline) == ((), None)
 
 
 def test_operators_counts_of_refused_reports_are_not_published(made: Deployment) -> None:

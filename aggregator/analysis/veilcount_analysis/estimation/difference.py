@@ -25,6 +25,7 @@ from veilcount_shared.domain import Number
 from veilcount_shared.mechanisms import MeanMechanism
 
 from ..text.difference_words import direction, ends, would_have_been_seen
+from ..text.number_format import in_unit
 from .confidence_intervals import Floats
 from .confidence_sequences import LookCount
 from .detectable_difference import detectable
@@ -101,16 +102,20 @@ class DifferenceEstimate:
         """Which differences are significant in the family, at the level."""
         return self.holm <= 1 - self.level
 
-    def sentence(self, place: int, label: str, first: str, second: str) -> str:
-        """Return one value's row in words."""
+    def sentence(
+        self, place: int, label: str, first: str, second: str, unit: str | None = None
+    ) -> str:
+        """Return one value's row in words; a mean's with its unit, if there is one."""
         low, high = float(self.low[place]), float(self.high[place])
         interval = f"{100 * self.level:.4g} % interval, {self.estimand}, {self.looks.valid}"
         size = float(self.detectable[place])
-        power_note = would_have_been_seen(size, of_shares=self.percent)
+        power_note = would_have_been_seen(size, of_shares=self.percent, unit=unit)
         if low <= 0 <= high:
-            less = f"{first} less {second} is {ends(low, high, of_shares=self.percent)}"
+            range_ = in_unit(ends(low, high, of_shares=self.percent), unit)
+            less = f"{first} less {second} is {range_}"
             return f"{label}: no difference seen; {power_note}. {less} ({interval})."
-        higher = f"{label}: {first} is {direction(low, high, of_shares=self.percent)}"
+        amount = direction(low, high, of_shares=self.percent, unit=unit)
+        higher = f"{label}: {first} is {amount}"
         seen = f"{higher} than {second} ({interval})"
         if self.differs[place]:
             return f"{seen}: a difference, p = {self._p(place)}."

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, floor
 
-from ..text.number_format import FigureFormat, sentence_case
+from ..text.number_format import FigureFormat, in_unit, sentence_case
 from ..text.result_columns import value_name
 from .results import Figure
 
@@ -92,8 +92,3 @@ def mean_ends(row: Figure, unit: str | None) -> str:
     written = FigureFormat.for_widths([ONE_DIGIT * row.width], of_shares=False)
     figure = written.figure(row.figure or 0.0)
     return f"{in_unit(figure, unit)}, {written.ends(*row.interval)}"
-
-
-def in_unit(text: str, unit: str | None) -> str:
-    """Return a text with the unit of its number, if the definition states one."""
-    return f"{text} {unit}" if unit else text

@@ -200,7 +200,7 @@ class Distribution(Mean):
     }
 
     @property
-    def brief(self) -> MeanAlone:
+    def brief(self) -> Mean:
         return MeanAlone(self.collection)
 
     @classmethod
@@ -225,6 +225,11 @@ class Ranges(Distribution):
     panels: ClassVar[tuple[Panel, ...]] = (MEAN, SHARES, *BANDS)
     figure = "quarters of the range"
     accepted_parameters: ClassVar[frozenset[str]] = frozenset({"view=smooth", "values"})
+
+    @property
+    def brief(self) -> Mean:
+        """Itself: its curve is a sum of counters, without the iterations of a distribution."""
+        return self
 
     @classmethod
     def quantity_of(cls, domain: Number) -> Quantity:  # noqa: ARG003 - a share has no unit

@@ -13,8 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..text.number_format import significant
-from .headline import in_unit
+from ..text.number_format import in_unit, significant
 from .results import Figure
 
 PARTS = 8  # of the range, whose shares are compared

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import ceil, floor, inf, log10
 
-from .number_format import frequency
+from .number_format import frequency, in_unit
 
 LEAST, MOST = 100, 10**6  # of how many a share is written as a whole number
 GRAINS = 3  # such numbers in a size, at least: rounding adds a third at most
@@ -27,21 +27,20 @@ def ends(low: float, high: float, *, of_shares: bool) -> str:
     return f"{_decimal(low, places, floor)} to {_decimal(high, places, ceil)}"
 
 
-def direction(low: float, high: float, *, of_shares: bool) -> str:
+def direction(low: float, high: float, *, of_shares: bool, unit: str | None = None) -> str:
     """Return a range without 0 as what the first is of the second: 3 to 9 of 100 higher."""
-    if low >= 0:
-        return f"{ends(low, high, of_shares=of_shares)} higher"
-    return f"{ends(-high, -low, of_shares=of_shares)} lower"
+    amount = ends(max(low, -high), max(high, -low), of_shares=of_shares)
+    return f"{in_unit(amount, unit)} {'higher' if low >= 0 else 'lower'}"
 
 
-def would_have_been_seen(size: float, *, of_shares: bool) -> str:
+def would_have_been_seen(size: float, *, of_shares: bool, unit: str | None = None) -> str:
     """Return in words which difference would have been seen, and how often; infinite: none."""
     often = frequency(POWER)
     if size == inf:
         return f"none would have been seen {often}"
     base = _base(size, GRAINS)
     least = _decimal(size, _places(size), ceil)
-    amount = f"{ceil(size * base):,} of {base:,}" if of_shares else least
+    amount = f"{ceil(size * base):,} of {base:,}" if of_shares else in_unit(least, unit)
     return f"one of {amount} would have been seen {often}"
 
 

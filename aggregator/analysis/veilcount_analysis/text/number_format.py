@@ -150,6 +150,11 @@ class FigureFormat:
         return f"{self.bare(low)} to {self.bare(high)}"
 
 
+def in_unit(text: str, unit: str | None) -> str:
+    """Return a text with the unit of its number, if the definition states one."""
+    return f"{text} {unit}" if unit else text
+
+
 def level(part: float) -> str:
     """Return a confidence level."""
     return f"{100 * part:.4g}\N{NO-BREAK SPACE}%"

@@ -167,6 +167,14 @@ def estimate_parts(answer: Document) -> Iterator[tuple[Row, list[Row]]]:
 
     The former are two thirds of all columns, and the same for thousands of rows.
     """
+    for of_range, raked, time_range in range_cells(answer):
+        for is_raked, figures in groupby(time_range["figures"], _is_raked):
+            rows = [figure | named("of", figure["of"]) for figure in figures]
+            yield of_range | (raked if is_raked else {}), rows
+
+
+def range_cells(answer: Document) -> Iterator[tuple[Row, Row, Document]]:
+    """Yield what all figures of a time range have in common, raked ones, and the time range."""
     common = {name: answer[name] for name in QUERY} | segment_cells(answer["segments"])
     for series in answer["series"]:
         facts = {name: series["facts"].get(name) for name in ("P", "Q")}
@@ -175,9 +183,7 @@ def estimate_parts(answer: Document) -> Iterator[tuple[Row, list[Row]]]:
         for time_range in series["ranges"]:
             of_range = head | {name: time_range[name] for name in RANGE}
             raked = {"estimand": (time_range.get("weighting") or {}).get("estimand")}
-            for is_raked, figures in groupby(time_range["figures"], _is_raked):
-                rows = [figure | named("of", figure["of"]) for figure in figures]
-                yield of_range | (raked if is_raked else {}), rows
+            yield of_range, raked, time_range
 
 
 def _is_raked(figure: Document) -> bool:

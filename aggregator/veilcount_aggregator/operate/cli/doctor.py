@@ -43,6 +43,7 @@ STYLES = {Severity.OK: "green", Severity.WARN: "yellow", Severity.WRONG: "bold r
     "max_pseudonyms_per_body",
     "source_classes",
     "max_counter_memory",
+    "publish",
 )
 @click.option(
     "--issuer",

@@ -217,6 +217,7 @@ def _print_range(
     if not time_range.n or not (time_range.usable or show_anyway):
         print_lines([HIDDEN] if time_range.n else [])
         return
+    print_lines([f"{time_range.headline}."] if time_range.headline else [])
     if time_range.leader is not None:
         leader = spelled(time_range.leader)
         print_lines([f"Largest share: {leader}, all values compared at once."])

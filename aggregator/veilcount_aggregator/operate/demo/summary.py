@@ -33,7 +33,7 @@ SHOWN = 6  # bytes of what is random to whoever sees it
 
 FIGURES = ("question", "value", "truth", "estimate", "interval", "n")
 RELEASED = ("value", "truth", "released", "interval")
-COSTS = ("question", "protects", "event", "day", "user", "by", "spent", "worst", "answers")
+COSTS = ("question", "protects", "event", "day", "user", "by", "spent", "worst", "reports")
 PARTIES = ("party", "entries", "from", "one of them")
 PRICES = (
     "Epsilon: promised for an event, a UTC day and a user; and spent, where one pseudonym is one"
@@ -131,7 +131,7 @@ def _budget(result: DemoResult, listed: Document) -> Row:
     return {
         "collection": listed["name"],
         "question": series["question"],
-        "answers": listed["reports"],
+        "reports": listed["reports"],
         **{name: figures[name] for name in ("unit", "event", "day", "user", "adjacency")},
         "spent": spent.get("mean"),
         "worst": spent.get("worst"),
@@ -290,8 +290,8 @@ def _notes(document: Document) -> Iterator[str]:
 def _cost_cells(row: Document) -> tuple[object, ...]:
     epsilons = (row["event"], row["day"], row["user"], number_format.adjacency(row["adjacency"]))
     spent = f"{float(row['spent']):.3g}" if row["spent"] else "not joinable"
-    answers = f"{row['answers']:,}"
-    return (row["collection"], f"one {row['unit']}", *epsilons, spent, row["worst"] or "", answers)
+    reports = f"{row['reports']:,}"
+    return (row["collection"], f"one {row['unit']}", *epsilons, spent, row["worst"] or "", reports)
 
 
 def _logs(relayed: Document) -> Iterator[str]:

@@ -13,6 +13,8 @@ from veilcount_shared import lint
 
 from ...records.counter_admission import RAISE, AdmittedMemory
 from ...settings import Settings
+from ..published_figures import unpublished
+from ..snapshot import Snapshot
 from .store_snapshot import StoreSnapshot
 
 SOON = timedelta(days=14)
@@ -46,6 +48,15 @@ def remarks(stored: StoreSnapshot) -> Iterator[CheckResult]:
         for remark in lint(open_sery.collection):
             text = f"{open_sery.collection.name}, {remark.key}: {remark.text}"
             yield warn(text, "change or accept it")
+
+
+def published(stored: StoreSnapshot) -> Iterator[CheckResult]:
+    """Check that something is published of each name in the settings."""
+    names = stored.settings.publish
+    snapshot = Snapshot(stored.catalog, stored.store, stored.today)
+    fix = "correct --publish, or push the definition: until then /public/ lacks it"
+    problems = (warn(problem, fix) for problem in unpublished(snapshot, names))
+    yield from problems_or_ok(problems, f"{len(names)} collections, under /public/")
 
 
 def new_pseudonyms(stored: StoreSnapshot) -> Iterator[CheckResult]:

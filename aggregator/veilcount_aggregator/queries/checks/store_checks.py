@@ -7,6 +7,7 @@ from contextlib import closing
 from datetime import date, datetime, timedelta
 from importlib.util import find_spec
 
+from veilcount_analysis.text.arrow_tables import has_arrow
 from veilcount_serving.errors import SettingsError
 from veilcount_serving.findings import (
     UNREACHABLE,
@@ -202,7 +203,7 @@ def extras(stored: StoreSnapshot) -> Iterator[CheckResult]:
             "OpenDP is not installed here: central collections are collected, but not released",
             f"{install('central')}, wherever `veilcount serve` runs",
         )
-    elif find_spec("pyarrow") is None:
+    elif not has_arrow():
         yield ok(f"no exports as Arrow or Parquet without {install('arrow')}")
     else:
         yield ok("what the definitions and all exports need is installed")
@@ -266,6 +267,7 @@ STORED: dict[str, Check[StoreSnapshot]] = {
     "complete": complete,
     "definitions": definition_checks.definitions,
     "remarks": definition_checks.remarks,
+    "published": definition_checks.published,
     "new pseudonyms": definition_checks.new_pseudonyms,
     "floods": definition_checks.floods,
     "memory of counters": definition_checks.memory,

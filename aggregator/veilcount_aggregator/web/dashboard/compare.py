@@ -22,7 +22,7 @@ from veilcount_shared.schedule import period_end
 
 from ... import queries
 from ...queries import CompareResult, Snapshot
-from ...queries.comparison_view import ComparisonView, difference
+from ...queries.comparison_view import ComparisonView, difference, unit_of
 from .charts import Axis, Bars, Chart, estimates
 from .pages import NAME, Content, Context, page, render
 
@@ -204,6 +204,7 @@ def _chart(result: CompareResult, view: ComparisonView, table: Table) -> Chart:
     texts = (f"{row_name(row.value)}: {difference(row, figures)}" for row in rows)
     scale = 100 if figures.of_shares else 1
     part = estimates(rows, lambda row: row.difference, texts, scale=scale)
-    title = "A minus B, in points" if figures.of_shares else "A minus B"
+    unit = unit_of(result, figures)
+    title = f"A minus B, in {unit}" if unit else "A minus B"
     drawing = Bars(tuple(row_name(row.value) for row in rows), (part,), Axis(title))
     return Chart("differences", drawing, table.caption + left_out, table.columns, table.rows)

@@ -17,12 +17,12 @@ from veilcount_shared.periods import Unit
 from veilcount_shared.verdict import Verdict
 
 from ...queries import Snapshot
+from ...queries.headline import latest_headline
 from ...queries.releases import latest_release
 from ...records.service_counters import REFUSED
 from ...store import VERDICT, Cell, DurabilityState, ServiceCounter, Store, StoreHealth
 from ...store.restore_lock import release_lock_reason
 from .collection_status import State, collection_status, reports_by_period, trend
-from .headline import latest_headline
 from .pages import Content, Context, page
 from .releases.view import release_text
 

@@ -64,7 +64,8 @@ def test_a_file_that_cannot_be_written_is_an_error_and_leaves_none(
 ) -> None:
     words = ("estimate", "theme", "--store", answered, "--output", str(tmp_path / "file"))
     table, nowhere = typed(*words), typed(*words, "--format", "csv", "--output", "no/such/folder")
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    for name in ("pyarrow", "arro3.core"):
+        monkeypatch.setitem(sys.modules, name, None)
     without = typed(*words, "--format", "parquet")
 
     assert "--output is for --format csv or parquet" in table.err

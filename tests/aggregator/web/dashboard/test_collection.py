@@ -77,7 +77,7 @@ PAGES: list[tuple[str, list[Any], tuple[str, ...]]] = [
         (
             r"Mean \d+ minutes, \d+ to \d+ Usable",
             "is of the answers in these n reports, and valid at one planned look",
-            "Figure Chart 45 50 Estimate, minutes",
+            "Figure Chart 45 50 Estimate",
         ),
     ),
     # the verdict is on the interval that is shown

@@ -10,7 +10,7 @@ from veilcount_analysis.kinds.kind import Kind
 from veilcount_analysis.kinds.panels import Form, Panel
 from veilcount_analysis.kinds.results import Figure
 from veilcount_analysis.text import number_format
-from veilcount_analysis.text.number_format import fake_share, level
+from veilcount_analysis.text.number_format import fake_share, in_unit, level
 from veilcount_analysis.text.result_columns import value_name
 from veilcount_analysis.text.utc_days import days
 
@@ -54,11 +54,13 @@ class PanelView:
 
     @property
     def dots(self) -> DotPlot:
-        """A dot and its interval for each figure."""
+        """A dot and its interval for each figure, which has its unit: a phone shows no heads."""
         scale, first = self._scale(), "Value" if self.panel.of_shares else "Figure"
         write = short_percent if self.panel.of_shares else short_number
         rows = [self._dot_row(scale, row) for row in self.rows]
-        return DotPlot(self.panel.title, (first, *self._columns()), scale.x_ticks(write), rows)
+        head, *columns = self._columns()
+        heads = first, head.removesuffix(f", {self.unit}"), *columns
+        return DotPlot(self.panel.title, heads, scale.x_ticks(write), rows)
 
     @property
     def line(self) -> LinePlot:
@@ -177,12 +179,12 @@ class PanelView:
         return Scale.covering(ends if is_mean else [0.0, *ends])
 
     def _dot_row(self, scale: Scale, row: Figure) -> DotRow:
-        past = self._past(row)
+        past, (figure, *cells) = self._past(row), self._cells(row)
         return DotRow.on(
             scale,
             self.panel.label(row, value_name),
             (row.figure or 0.0, *row.interval),
-            self._cells(row),
+            [figure if self.panel.of_shares else in_unit(figure, self.unit), *cells],
             band=row.fake_band if self._has_fakes else None,
             before=past.figure if past else None,
         )

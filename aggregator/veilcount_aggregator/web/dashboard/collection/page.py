@@ -26,11 +26,11 @@ from .... import queries
 from ....queries import EstimateQuery, EstimateResult, Snapshot
 from ....queries.estimate_schema import SeriesResult
 from ....queries.export import CSV_TYPE, WRITERS
+from ....queries.headline import headline
 from ....records.shuffled_batches.batch_states import PeriodBatch, batch_states
 from ...api.json_io import respond
 from ...api.problems import refusal
 from ..collection_status import collection_status
-from ..headline import headline
 from ..overview import REASONS
 from ..pages import Content, Context, page, render
 from .date_presets import date_presets, time_before
@@ -53,10 +53,11 @@ def collection(context: Context, name: str) -> Response | Content:
     snapshot = context.aggregator.snapshot()
     series = snapshot.named(name)
     typed = dict(request.args.lists())
+    published = {"published": name in context.aggregator.settings.publish}
     try:
-        return collection_content(snapshot, series, typed)
+        return collection_content(snapshot, series, typed) | published
     except QueryError as wrong:
-        content = collection_content(snapshot, series, {}) | {"typed": typed}
+        content = collection_content(snapshot, series, {}) | published | {"typed": typed}
         return render("collection", 400, **content, wrong=str(wrong))
 
 

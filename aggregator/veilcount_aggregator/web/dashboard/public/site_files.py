@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from jinja2 import Environment, PackageLoader
 
 from veilcount_analysis.counts import OpenCounters
+from veilcount_analysis.estimation import View
 from veilcount_analysis.kinds.panels import Form
 from veilcount_analysis.kinds.registry import kind_of
 from veilcount_analysis.text.number_format import level
@@ -31,6 +32,8 @@ from ....queries.published_figures import PublishedFigures, published_figures
 from ....queries.publishing_key import public_pem, public_text
 from ..collection.figure_panels import PanelView, panel_views
 from ..collection.page import listed_figures
+from ..collection.time_series import TimeSeries, time_series, time_series_query
+from ..collection.url_state import ShownQuery, time_ranges_shown
 from ..formatting import FILTERS
 from ..releases.view import release_entry, release_text
 from .public_file import PublicFile
@@ -39,7 +42,7 @@ HTML, SVG, PEM = "text/html; charset=utf-8", "image/svg+xml", "application/x-pem
 INDEX, STYLE, KEY = "index.html", "style.css", "key.pem"
 SHOWN_DIGITS = 12  # of a fingerprint
 NOTHING_YET = "No period is over yet with reports enough to publish"
-TOO_FEW = "Too few answers: figures would be noise"
+TOO_FEW = "Too few reports: figures would be noise"
 MOST = 50  # figures in one panel of a page
 CHART_ROWS = 20  # figures that a chart for other pages has
 CHART_NAME, BADGE_TEXT = 30, 80  # characters
@@ -78,6 +81,7 @@ def collection_files(published: PublishedFigures, signed_by: str, today: date) -
         "signed_by": signed_by,
         "today": today,
         "views": _views(published),
+        "over_time": _over_time(published),
         "releases": [release_entry(place, one) for place, one in enumerate(published.releases, 1)][
             ::-1
         ],
@@ -125,11 +129,13 @@ def _range(published: PublishedFigures) -> RangeResult | None:
 def _entry(published: PublishedFigures) -> dict[str, Any]:
     """Return the finding of a collection, and what it rests on."""
     collection, covered = published.series.collection, _range(published)
-    finding, basis = NOTHING_YET, ""
+    finding, basis, decision = NOTHING_YET, "", ""
     if published.releases:
         finding, basis = release_text(published.releases[-1]), "noise added by a trusted curator"
     elif covered is not None and published.estimate is not None:
-        finding = published.headline or TOO_FEW
+        finding, decision = TOO_FEW, ""
+        if lead := published.headline:
+            finding, decision = lead.text, lead.decision
         basis = (
             f"{covered.n:,} {published.estimate.series[-1].counts},"
             f" {days(covered.first, covered.last)}; intervals at {level(published.estimate.level)},"
@@ -137,6 +143,7 @@ def _entry(published: PublishedFigures) -> dict[str, Any]:
         )
     return {"name": collection.name, "question": collection.question} | {
         "finding": finding,
+        "decision": decision,
         "basis": basis,
         "estimate": published.estimate,
     }
@@ -152,6 +159,19 @@ def _views(published: PublishedFigures) -> list[PanelView]:
         view if view.panel.form in {Form.LINE, Form.GRID} else replace(view, rows=view.rows[:MOST])
         for view in views
     ]
+
+
+def _over_time(published: PublishedFigures) -> TimeSeries | None:
+    """Return the chart over time, as the dashboard draws it of the published counters."""
+    snapshot, estimate, series = published.snapshot, published.estimate, published.series
+    if snapshot is None or estimate is None or published.headline is None:
+        return None
+    shown, (estimated,) = ShownQuery.parse(series.collection, {}), estimate.series
+    by = time_ranges_shown(snapshot, series, shown, {}, estimated.ranges[-1].n)
+    if by is None:
+        return None
+    query = time_series_query(series, shown, by, estimated, View.RAW)
+    return time_series(snapshot, series.collection.name, query, estimated.facts.get("size"))
 
 
 def _chart(published: PublishedFigures) -> dict[str, Any]:

@@ -7,15 +7,16 @@ from dataclasses import replace
 from typing import Any
 
 from veilcount_analysis.kinds.estimate import estimate_series
+from veilcount_analysis.kinds.estimate_query import EstimateQuery
 from veilcount_analysis.kinds.headline import Headline
 from veilcount_analysis.kinds.registry import kind_of
 from veilcount_analysis.kinds.results import Figure
 from veilcount_analysis.kinds.sample_adequacy import LISTED, SampleAdequacy, Terms, sample_adequacy
 from veilcount_analysis.series.series import Series
 
-from ...queries import EstimateQuery, Snapshot
-from ...queries.estimate import RequestedSeries
-from ...queries.leading_difference import leading_difference
+from .estimate import RequestedSeries
+from .leading_difference import leading_difference
+from .snapshot import Snapshot
 
 FEW = 5  # largest values of a long list: the rest leads none of them
 
