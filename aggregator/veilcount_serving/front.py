@@ -16,7 +16,7 @@ from typing import Protocol
 
 from .front_connection import FrontConnection, PlainRequest
 from .plain_head import PlainHead, parse_plain
-from .tunnel import TunnelEnd, pass_on
+from .tunnel import TunnelEnd, connect
 from .worker_supervisor import HEADER_MILLISECONDS, MOST_CONNECTIONS
 
 SWEEP_SECONDS = 0.25
@@ -90,12 +90,14 @@ class Front:
                 self._heads[raw] = head
         return head
 
-    def pass_on(self, transport: asyncio.Transport, data: bytes) -> None:
-        """Pass a connection on, which is not read now."""
-        client = TunnelEnd(lambda: self._tunnels.pop(client, None), passes_end=True)
+    def pass_on(self, transport: asyncio.Transport, data: bytes, *, is_over: bool) -> None:
+        """Pass a connection on with what has come, all if it `is_over`; it is not read now."""
+        client = TunnelEnd(
+            lambda: self._tunnels.pop(client, None), passes_end=True, data=data, is_over=is_over
+        )
         self._tunnels[client] = transport
         transport.set_protocol(client)
-        task = self._loop.create_task(pass_on(transport, client, self._onward, data))
+        task = self._loop.create_task(connect(transport, client, self._onward))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

@@ -37,8 +37,8 @@ class Front(Protocol):
     def incomplete(self, request: PlainRequest) -> None:
         """Answer a request whose body did not come."""
 
-    def pass_on(self, transport: asyncio.Transport, data: bytes) -> None:
-        """Pass a connection on, which is not read now: another protocol has it from here."""
+    def pass_on(self, transport: asyncio.Transport, data: bytes, *, is_over: bool) -> None:
+        """Pass a connection on with what has come, all if it `is_over`; it is not read now."""
 
     def now(self) -> float:
         """Return the time of the loop."""
@@ -154,11 +154,13 @@ class FrontConnection(asyncio.Protocol):
     def _read_on(self) -> None:
         if self.request is not None or self._full or self._transport.is_closing():
             return
-        if not self._transport.is_reading():
-            self._transport.resume_reading()
         self._read()
+        if self not in self._front.connections:  # it was passed on
+            return
         if self._ended and self.request is None:
             self._transport.close()
+        elif len(self._data) <= MOST_WAITING and not self._ended:
+            self._transport.resume_reading()
 
     def _read(self) -> None:
         data = self._data
@@ -187,7 +189,7 @@ class FrontConnection(asyncio.Protocol):
 
     def _pass_on(self) -> None:
         self._transport.pause_reading()
-        self._front.pass_on(self._transport, self._data)
+        self._front.pass_on(self._transport, self._data, is_over=self._ended)
         self._front.connections.discard(self)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
-from granian.net import UnixSocketSpec
+from granian import net
 from granian.server.mp import MPServer
 
 from .front import BACKLOG, Front, PlainEndpoint
@@ -38,7 +38,7 @@ def run_behind_front(
     """Run a worker at an address, with a folder for its private socket; Granian calls it."""
     bind, folder = place
     onward = folder / f"{os.getpid()}"
-    private = UnixSocketSpec(str(onward), PRIVATE_BACKLOG, None).build()
+    private = net.UnixSocketSpec(str(onward), PRIVATE_BACKLOG, None).build()
 
     def load_behind() -> FrontedApplication:
         application = load()

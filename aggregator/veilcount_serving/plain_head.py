@@ -18,7 +18,7 @@ _SPECIAL = frozenset(
     | {b"keep-alive", b"proxy-connection", b"origin"}
 )
 _NAME = re.compile(rb"[A-Za-z0-9-]+")
-_VALUE = re.compile(rb"[\x20-\x7e]+")
+_VALUE = re.compile(rb"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
 _LENGTH = re.compile(r"[1-9][0-9]{0,4}")
 
 
