@@ -21,7 +21,7 @@ _END = b"\r\n\r\n"
 Header = tuple[str, str]
 
 
-class Front(Protocol):
+class FrontInterface(Protocol):
     """What a connection needs of the front that it came to."""
 
     start: bytes
@@ -73,7 +73,7 @@ class FrontConnection(asyncio.Protocol):
 
     __slots__ = ("_data", "_ended", "_front", "_full", "_head", "_transport", "request", "since")
 
-    def __init__(self, front: Front) -> None:
+    def __init__(self, front: FrontInterface) -> None:
         self._front = front
         self._data = b""
         self._head: PlainHead | None = None

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
-from granian import net
+from granian.net import UnixSocketSpec  # type: ignore[attr-defined] # it exports by importing
 from granian.server.mp import MPServer
 
 from .front import BACKLOG, Front, PlainEndpoint
@@ -27,7 +27,7 @@ class FrontedApplication(Protocol):
     front: Front | None
 
 
-def run_behind_front(
+def run_fronted_worker(
     place: tuple[ListenAddress, Path],
     worker: int,
     process_name: str,
@@ -38,9 +38,9 @@ def run_behind_front(
     """Run a worker at an address, with a folder for its private socket; Granian calls it."""
     bind, folder = place
     onward = folder / f"{os.getpid()}"
-    private = net.UnixSocketSpec(str(onward), PRIVATE_BACKLOG, None).build()
+    private = UnixSocketSpec(str(onward), PRIVATE_BACKLOG, None).build()
 
-    def load_behind() -> FrontedApplication:
+    def load_fronted() -> FrontedApplication:
         application = load()
         shared = sockets[1]
         listener = _bound(bind) if shared is None else shared.dup()
@@ -49,7 +49,7 @@ def run_behind_front(
 
     try:
         MPServer._spawn_rsgi_worker(  # noqa: SLF001 - what Granian runs by default
-            worker, process_name, load_behind, ((None, private), None), *settings
+            worker, process_name, load_fronted, ((None, private), None), *settings
         )
     finally:
         onward.unlink(missing_ok=True)

@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
 
-from .front_worker import run_behind_front
+from .front_worker import run_fronted_worker
 from .listen_address import ListenAddress
 from .structured_logging import LogFields
 from .worker_supervisor import DRAIN_SECONDS, WorkerSupervisor
@@ -97,7 +97,7 @@ def run_workers(
     server = WorkerSupervisor(ready.bind, ready.workers, load_replacement=load_replacement)
     threading.Thread(target=_announce, args=(ready, announce), daemon=True).start()
     with TemporaryDirectory(prefix="veilcount-") as folder:  # of the workers' private sockets
-        run = partial(run_behind_front, (ready.bind, Path(folder))) if has_front else None
+        run = partial(run_fronted_worker, (ready.bind, Path(folder))) if has_front else None
         try:
             server.serve(run, target_loader=cast("Any", load), wrap_loader=False)
         except SystemExit as ended:  # a worker that ended before its server is no failure

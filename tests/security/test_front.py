@@ -104,7 +104,7 @@ def differences(served: Served, streams: list[bytes]) -> list[tuple[bytes, list[
     with ThreadPoolExecutor(32) as senders:
         compared = list(senders.map(compare, streams))
     assert any(200 in statuses for _, statuses, _ in compared)
-    return [(raw, front, behind) for raw, front, behind in compared if front != behind]
+    return [(raw, front, private) for raw, front, private in compared if front != private]
 
 
 def test_both_parsers_see_the_same_requests(served: Served) -> None:
@@ -221,9 +221,9 @@ def test_an_end_of_sending_is_passed_on(served: Served) -> None:
 
 def test_a_long_page_reaches_a_slow_reader_whole(served: Served) -> None:
     """Its pieces wait where they are made, not in the front."""
-    with served.public() as connection, served.private() as behind:
+    with served.public() as connection, served.private() as private:
         heard = []
-        for one in (connection, behind):
+        for one in (connection, private):
             one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             one.sendall(head("GET", "/openapi.json", CLOSE))
             time.sleep(0.5)
