@@ -231,3 +231,38 @@ def test_a_long_page_reaches_a_slow_reader_whole(served: Served) -> None:
 
     assert heard[0] == heard[1]
     assert len(heard[0]) > 1 << 16
+
+
+def test_what_was_answered_was_counted_when_the_server_ends(tmp_path: Path) -> None:
+    """Devices send without a pause while it is asked to end: no answer is without its count."""
+    url = f"sqlite:///{tmp_path}/store.db"
+    with closing(open_store(url, make=True)) as store:
+        add_definitions(store, DefinitionSource(KNOWN), datetime.now(UTC), "test")
+    with Server(url, tmp_path, "--workers", "2") as server:
+
+        def send(_: int) -> int:
+            """Send reports on one connection until it ends; return how many were counted."""
+            answers = 0
+            with (
+                suppress(OSError),
+                socket.create_connection((HOST, server.port), 20) as connection,
+            ):
+                while True:
+                    connection.sendall(plain(body(collection())))
+                    reply = b""
+                    while b"]}" not in reply:
+                        if not (piece := connection.recv(1 << 12)):
+                            return answers
+                        reply += piece
+                    answers += b'"counted"' in reply
+            return answers
+
+        with ThreadPoolExecutor(16) as devices:
+            sending = [devices.submit(send, number) for number in range(16)]
+            time.sleep(1)
+            code = server.stop()
+        answered = sum(one.result() for one in sending)
+
+    assert code == 0
+    assert answered > 16
+    assert counted(url) == answered
