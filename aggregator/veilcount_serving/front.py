@@ -20,9 +20,11 @@ from .tunnel import TunnelEnd, connect
 from .worker_supervisor import HEADER_MILLISECONDS, MOST_CONNECTIONS
 
 SWEEP_SECONDS = 0.25
+CLOSING_SECONDS = 60.0  # for whoever does not read the end of what was passed on
 READING_SECONDS = HEADER_MILLISECONDS / 1000  # for a head, and again for its body
 DRAIN_SECONDS = 6.0  # less than a worker gets
 BACKLOG = 1024
+FILES = 256  # that a worker may have open without its connections; one passed on takes three
 MOST_HEADS = 512
 
 
@@ -53,6 +55,7 @@ class Front:
         self._onward = onward
         self._heads: dict[bytes, PlainHead] = {}
         self._tunnels: dict[TunnelEnd, asyncio.Transport] = {}
+        self._closing: dict[TunnelEnd, float] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
         self._accepts = True
@@ -63,7 +66,10 @@ class Front:
 
     def open(self, loop: asyncio.AbstractEventLoop) -> None:
         """Listen, and look after the connections from now on."""
+        import resource  # noqa: PLC0415 - where nothing is served it may be missing
+
         self._loop = loop
+        self._files = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - FILES
         self._sweep()
 
     async def close(self) -> None:
@@ -78,6 +84,8 @@ class Front:
             await asyncio.sleep(0.01)
         for connection in tuple(self.connections):
             connection.abort()
+        for transport in tuple(self._tunnels.values()):
+            transport.abort()
 
     def head(self, raw: bytes) -> PlainHead | None:
         """Return a plain head; those of one app are mostly equal, and parsed once."""
@@ -93,7 +101,7 @@ class Front:
     def pass_on(self, transport: asyncio.Transport, data: bytes, *, is_over: bool) -> None:
         """Pass a connection on with what has come, all if it `is_over`; it is not read now."""
         client = TunnelEnd(
-            lambda: self._tunnels.pop(client, None), passes_end=True, data=data, is_over=is_over
+            lambda: self._forget(client), passes_end=True, data=data, is_over=is_over
         )
         self._tunnels[client] = transport
         transport.set_protocol(client)
@@ -108,13 +116,24 @@ class Front:
             connection.end_overdue(now - READING_SECONDS)
             if connection.request is not None:
                 self._endpoint.end_overdue(connection.request, now)
+        for end, transport in tuple(self._tunnels.items()):
+            if (
+                transport.is_closing()
+                and self._closing.setdefault(end, now) < now - CLOSING_SECONDS
+            ):
+                transport.abort()
         if self._accepts:
             self._limit()
             self._loop.call_later(SWEEP_SECONDS, self._sweep)
 
+    def _forget(self, client: TunnelEnd) -> None:
+        del self._tunnels[client]
+        self._closing.pop(client, None)
+
     def _limit(self) -> None:
-        """Listen while there are fewer connections than any worker may have."""
-        if len(self.connections) + len(self._tunnels) >= MOST_CONNECTIONS:
+        """Listen while there are fewer connections than any worker may have, and files for them."""
+        plain, passed = len(self.connections), len(self._tunnels)
+        if plain + passed >= MOST_CONNECTIONS or plain + 3 * passed >= self._files:
             self._stop_listening()
         elif self._server is None:
             self._listen()

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -96,8 +97,11 @@ def run_workers(
     """
     server = WorkerSupervisor(ready.bind, ready.workers, load_replacement=load_replacement)
     threading.Thread(target=_announce, args=(ready, announce), daemon=True).start()
-    with TemporaryDirectory(prefix="veilcount-") as folder:  # of the workers' private sockets
-        run = partial(run_fronted_worker, (ready.bind, Path(folder))) if has_front else None
+    with ExitStack() as stack:
+        run = None
+        if has_front:
+            folder = Path(stack.enter_context(TemporaryDirectory(prefix="veilcount-")))
+            run = partial(run_fronted_worker, (ready.bind, folder))
         try:
             server.serve(run, target_loader=cast("Any", load), wrap_loader=False)
         except SystemExit as ended:  # a worker that ended before its server is no failure

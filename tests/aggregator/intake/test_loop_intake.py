@@ -15,7 +15,6 @@ from veilcount_aggregator.intake.decode import RequestBody
 from veilcount_aggregator.intake.group_intake import IntakeRequest, LoopIntake
 from veilcount_aggregator.intake.pipeline import Outcome
 from veilcount_aggregator.records.service_counters import ServiceCounters
-from veilcount_serving import loop_groups
 from veilcount_serving.group_commit import ANSWER_SECONDS
 from veilcount_serving.loop_groups import GATHER_SECONDS, SLEEP_SECONDS
 
@@ -50,7 +49,7 @@ class Desk:
 def sleeps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The sleeps of the loop before a group."""
     slept: list[float] = []
-    monkeypatch.setattr(loop_groups.time, "sleep", slept.append)
+    monkeypatch.setattr("veilcount_serving.loop_groups.time.sleep", slept.append)
     return slept
 
 
