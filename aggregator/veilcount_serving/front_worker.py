@@ -6,15 +6,17 @@ import os
 import socket
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory, gettempdir
 from typing import Any, Protocol
 
 from granian.net import UnixSocketSpec  # type: ignore[attr-defined] # it exports by importing
 from granian.server.mp import MPServer
 
 from .front import BACKLOG, Front, PlainEndpoint
-from .listen_address import ListenAddress
+from .listen_address import LONGEST_PATH, ListenAddress
 
 PRIVATE_BACKLOG = 4096
+NAME_BYTES = 40  # of the folder in TMPDIR, and of a socket in it
 
 
 class FrontedApplication(Protocol):
@@ -25,6 +27,15 @@ class FrontedApplication(Protocol):
         """Return what takes plain requests."""
 
     front: Front | None
+
+
+def socket_folder() -> TemporaryDirectory[str]:
+    """Return a folder for private sockets; where TMPDIR is too deep for a socket's path, in /tmp.
+
+    Nobody else may enter it.
+    """
+    is_deep = len(os.fsencode(gettempdir())) + NAME_BYTES > LONGEST_PATH
+    return TemporaryDirectory(prefix="veilcount-", dir="/tmp" if is_deep else None)  # noqa: S108
 
 
 def run_fronted_worker(

@@ -14,10 +14,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, cast
 
-from .front_worker import run_fronted_worker
+from .front_worker import run_fronted_worker, socket_folder
 from .listen_address import ListenAddress
 from .structured_logging import LogFields
 from .worker_supervisor import DRAIN_SECONDS, WorkerSupervisor
@@ -100,8 +99,8 @@ def run_workers(
     with ExitStack() as stack:
         run = None
         if has_front:
-            folder = Path(stack.enter_context(TemporaryDirectory(prefix="veilcount-")))
-            run = partial(run_fronted_worker, (ready.bind, folder))
+            folder = stack.enter_context(socket_folder())
+            run = partial(run_fronted_worker, (ready.bind, Path(folder)))
         try:
             server.serve(run, target_loader=cast("Any", load), wrap_loader=False)
         except SystemExit as ended:  # a worker that ended before its server is no failure

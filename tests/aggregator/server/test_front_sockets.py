@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import tempfile
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +15,7 @@ import uvloop
 from veilcount_serving import front as front_module
 from veilcount_serving.front import Front
 from veilcount_serving.front_connection import PlainRequest
+from veilcount_serving.front_worker import socket_folder
 
 from .test_front import PAGE, START, post
 
@@ -136,3 +138,18 @@ def test_without_a_server_to_pass_on_to_a_connection_is_closed(
         writer.close()
 
     run(act)
+
+
+@pytest.mark.parametrize("depth", [1, 12])
+def test_a_private_socket_has_a_path_that_a_socket_may_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, depth: int
+) -> None:
+    """Also where TMPDIR is deep."""
+    deep = tmp_path / "/".join(["a folder"] * depth)
+    deep.mkdir(parents=True)
+    monkeypatch.setattr(tempfile, "tempdir", str(deep))
+    with socket_folder() as folder, socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(f"{folder}/4194304")
+
+        assert Path(folder).stat().st_mode & 0o077 == 0
+    assert not Path(folder).exists()
