@@ -103,7 +103,7 @@ def test_a_tunnel_reads_no_faster_than_its_other_end(run: Callable[[Act], None])
     run(act)
 
 
-def test_beyond_the_limit_a_connection_waits_until_another_has_ended(
+def test_one_connection_too_many_waits_until_another_has_ended(
     run: Callable[[Act], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(front_module, "MOST_CONNECTIONS", 2)
