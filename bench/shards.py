@@ -1,11 +1,12 @@
-"""What more shards than masters cost: one cluster of three masters, stores of several numbers.
+"""What shards cost: one server, and one cluster of three masters with stores of several numbers.
 
-Groups of 32 requests are committed, in turn on each store; CPU is that of this process and of the
-masters, as the kernel counts it, a request.
+Groups of 32 requests are committed, in turn on each store; CPU is that of this process within the
+commit, and of the servers, as the kernel counts it, a request.
 """
 
 from __future__ import annotations
 
+import os
 import tempfile
 import time
 from collections import defaultdict
@@ -15,21 +16,25 @@ from pathlib import Path
 from statistics import median
 
 import numpy as np
-from tests.engines import CLUSTER, engine
+from tests.engines import CLUSTER, REDIS, engine
 from tests.processes import cpu_seconds
 
 from veilcount_aggregator.store import ROW_BYTES, Store, open_store
+from veilcount_aggregator.store.series_reports import concatenate_reports
 
 from .memory import reports_of
 from .table import Row, Table
 
-SHARDS = (3, 12, 16, 48)
+ONE = 1  # of a server alone
+SHARDS = (ONE, 3, 12, 16, 48)
 REPORTS = (1, 100)
 GROUP = 32
+MASTERS = 3
 SLOTS = 128
 NOTES = (
-    "us of CPU a request of n reports of one pseudonym, in the commit alone and in three masters;",
-    "/ 3: the sum of both, over that of as many shards as masters, in the same rounds.",
+    "us of CPU a request of n reports of one pseudonym, in the commit alone and in all servers;",
+    "one shard: a server alone, no cluster; / 1: over that of it, in the same rounds;",
+    "/ 3: the sum of both, over that of as many shards as masters, likewise.",
 )
 
 
@@ -54,11 +59,10 @@ def run(*, quick: bool) -> Table:
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         stores = {}
         for shards in SHARDS:
-            cluster = stack.enter_context(
-                engine(CLUSTER, Path(name) / str(shards), f"?shards={shards}")
-            )
-            store = stack.enter_context(closing(open_store(cluster.url)))
-            stores[shards] = store, cluster.pids()
+            kind, query = (REDIS, "") if shards == ONE else (CLUSTER, f"?shards={shards}")
+            servers = stack.enter_context(engine(kind, Path(name) / str(shards), query))
+            store = stack.enter_context(closing(open_store(servers.url)))
+            stores[shards] = store, servers.pids()
         for _ in range(rounds):
             for reports in REPORTS:
                 for shards, (store, pids) in stores.items():
@@ -68,14 +72,18 @@ def run(*, quick: bool) -> Table:
 
 def _load(store: Store, pids: list[int], reports: int, seconds: float) -> Cost:
     """Commit groups for so long, as the thread of an intake does; each request is a new row's."""
-    chance, requests = np.random.default_rng(), 0
-    app, redis, begun = time.process_time(), cpu_seconds(*pids), time.perf_counter()
+    chance, requests, app = np.random.default_rng(), 0, 0.0
+    redis, begun = cpu_seconds(*pids), time.perf_counter()
     while time.perf_counter() - begun < seconds:
         who = chance.integers(0, 256, (GROUP, 1, ROW_BYTES), np.uint8).repeat(reports, axis=1)
-        store.commit([reports_of(rows, np.arange(reports), SLOTS, chance) for rows in who], {})
+        group = [reports_of(rows, np.arange(reports), SLOTS, chance) for rows in who]
+        whole = concatenate_reports(group)  # as the intake reads bodies that are alike
+        app -= time.process_time()
+        store.commit([whole], {})
+        app += time.process_time()
         requests += GROUP
     took, us = time.perf_counter() - begun, 1e6 / requests
-    used = (time.process_time() - app) * us, (cpu_seconds(*pids) - redis) * us
+    used = app * us, (cpu_seconds(*pids) - redis) * us
     return Cost(requests / took, *used)
 
 
@@ -87,10 +95,17 @@ def _rows(costs: dict[tuple[int, int], list[Cost]]) -> list[Row]:
             "requests/s": median(cost.rate for cost in turns),
             "app": median(cost.app for cost in turns),
             "Redis": median(cost.redis for cost in turns),
-            "/ 3": median(
-                here.both / there.both
-                for here, there in zip(turns, costs[reports, SHARDS[0]], strict=True)
-            ),
+            "app / 1": _ratio(turns, costs[reports, ONE], "app"),
+            "Redis / 1": _ratio(turns, costs[reports, ONE], "redis"),
+            "/ 3": _ratio(turns, costs[reports, MASTERS], "both"),
+            "load": os.getloadavg()[0],
         }
         for (reports, shards), turns in sorted(costs.items())
     ]
+
+
+def _ratio(turns: list[Cost], others: list[Cost], what: str) -> float:
+    """Return how dear something is beside the same of others, round by round."""
+    pairs = zip(turns, others, strict=True)
+    ratio: float = median(getattr(here, what) / getattr(there, what) for here, there in pairs)
+    return ratio

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import resource
 import secrets
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -111,6 +113,25 @@ def stopped(pids: Iterable[int]) -> Iterator[None]:
     finally:
         for pid in pids:
             os.kill(pid, signal.SIGCONT)
+
+
+def limit_files(most: int) -> None:
+    """Let no file of this process grow past so many bytes [setrlimit(2)].
+
+    Python does not notice that a write was cut off: a compiled module would stay so.
+    """
+    sys.dont_write_bytecode = True
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, hard))
+
+
+@contextmanager
+def limited_files(most: int) -> Iterator[None]:
+    """Limit the files of this process meanwhile."""
+    before, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    limit_files(most)
+    yield
+    limit_files(before)
 
 
 @contextmanager

@@ -7,13 +7,7 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 
 from veilcount_shared.limits import MAX_CELLS, MAX_SLOTS, PSEUDONYM_BYTES, TOKEN_BYTES
-from veilcount_shared.report import (
-    MAX_BUCKET,
-    MAX_PERIODS,
-    Batch,
-    Losses,
-    Report,
-)
+from veilcount_shared.report import MAX_BUCKET, MAX_PERIODS, Batch, Losses, Report
 
 
 @dataclass(frozen=True)

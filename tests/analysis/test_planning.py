@@ -56,10 +56,7 @@ QUESTIONS = [
     yes_or_no(values=None, range=(Fraction(0), Fraction(9)), measure=Measure.DISTRIBUTION),
     yes_or_no(values=None, range=(Fraction(0), Fraction(9)), measure=Measure.RANGES),
 ]
-TICKED = [
-    yes_or_no(values=None, several=12, most=3),
-    yes_or_no(values=None, several=5, arms=2),
-]
+TICKED = [yes_or_no(values=None, several=12, most=3), yes_or_no(values=None, several=5, arms=2)]
 
 
 #: those that travel by a shuffler: one batch a period, which is not split

@@ -20,11 +20,7 @@ from veilcount_analysis.privacy.shuffled import (
 )
 from veilcount_analysis.privacy.shuffled.covers import grid_delta
 from veilcount_analysis.privacy.shuffled.loss_grid import LossGrid
-from veilcount_shared.mechanisms import (
-    Randomizer,
-    RangeTree,
-    SubsetSelection,
-)
+from veilcount_shared.mechanisms import Randomizer, RangeTree, SubsetSelection
 
 from ..aggregator.exact_rows import rows_of
 from .test_amplification import joined

@@ -172,11 +172,7 @@ def before_the_charge(series: Series, charges: dict[int, int], earlier: list[Rel
 
 @claim(FILTER, require_budget, before_the_charge)
 def test_a_filter_keeps_its_budget_against_an_adaptive_analyst(
-    stated: Callable[..., None],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    *,
-    holds: bool,
+    stated: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, holds: bool
 ) -> None:
     """All that an analyst sees keeps the budget, whatever epsilon each question takes and however
     it depends on earlier answers, if a release that would exceed the budget is refused [Rogers,

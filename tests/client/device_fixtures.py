@@ -33,6 +33,7 @@ from veilcount_shared.wire import decode_binary
 
 START = datetime(2026, 12, 1, tzinfo=UTC)
 DATES = {"from": "2026-12-01", "until": "2026-12-31"}
+DOMAINS = {"values", "values_file", "range", "boolean", "features", "questions"}
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 
 
@@ -51,13 +52,15 @@ def file(app: str = "acme", /, **tables: Mapping[str, object]) -> dict[str, Coll
     return parse_collections(definitions_text(app, **tables), lambda _: [])
 
 
-def definitions_text(app: str = "acme", /, **tables: Mapping[str, object]) -> str:
+def definitions_text(
+    app: str = "acme", common: Mapping[str, object] = DATES, /, **tables: Mapping[str, object]
+) -> str:
     """Return a file of definitions; what a table leaves out is a yes or no of each day."""
-    defaults = {"question": "?", "epsilon": 1, "unit": "day", **DATES}
+    defaults = {"question": "?", "epsilon": 1, "unit": "day", **DATES, **common}
     lines = [f'app = "{app}"']
     for name, own in tables.items():
         keys = defaults | {key.removesuffix("_"): value for key, value in own.items()}
-        if not {"values", "range", "boolean", "features", "questions"} & keys.keys():
+        if not DOMAINS & keys.keys():
             keys["boolean"] = True
         if keys.get("model") == "central":
             del keys["epsilon"]

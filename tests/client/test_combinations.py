@@ -41,9 +41,7 @@ def second(device: Device) -> Device:
 # -- a No that the state cannot take -----------------------------------------------------------
 
 
-def test_a_no_that_cannot_be_stored_holds_and_nothing_leaves_before_it_is(
-    tmp_path: Path,
-) -> None:
+def test_a_no_that_cannot_be_stored_holds_and_nothing_leaves_before_it_is(tmp_path: Path) -> None:
     device = Device(tmp_path, file(a={}, b={}))
     device.record("a")
     failing = patch.object(type(device.state), "consent", side_effect=StateError("disk full"))
@@ -310,9 +308,7 @@ def test_who_consents_before_midnight_does_not_send_all_at_once(tmp_path: Path) 
     assert len(left) < 4  # of twelve, in the hour after midnight
 
 
-def test_a_clock_that_was_ahead_at_the_consent_loses_no_question_for_ever(
-    tmp_path: Path,
-) -> None:
+def test_a_clock_that_was_ahead_at_the_consent_loses_no_question_for_ever(tmp_path: Path) -> None:
     device = Device(tmp_path, one_collection("it"), clock=at(4000))
     device.stop()
     device.start_at(at(1, 9))

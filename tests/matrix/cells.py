@@ -39,10 +39,7 @@ LINKAGES: Mapping[str, Keys] = {
     "none": {"linkage": "none"},
     "token": {"linkage": "token", "tokens": DIGEST},
 }
-PRESENCES: Mapping[str, Keys] = {
-    "public": {"presence": "public"},
-    "hidden": {"presence": "hidden"},
-}
+PRESENCES: Mapping[str, Keys] = {"public": {"presence": "public"}, "hidden": {"presence": "hidden"}}
 MEASURES: Mapping[str, Keys] = {
     "first": {**CHOICE, "takes": "first"},
     "last": {**CHOICE, "takes": "last"},

@@ -24,13 +24,7 @@ from ..enumeration import enumerate_distribution
 from .cells import VALUES, Combination, definitions
 from .networks import NETWORKS, Endpoints
 from .parties import Issuer, Logs
-from .simulation import (
-    SETTINGS,
-    Calendar,
-    Plant,
-    calendar_of,
-    simulated_time,
-)
+from .simulation import SETTINGS, Calendar, Plant, calendar_of, simulated_time
 
 ANSWERS = 2  # in a life
 MOST_MESSAGES = 6  # of a mechanism: a life of larger ones has too many outcomes

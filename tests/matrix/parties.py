@@ -130,12 +130,7 @@ class Server:
     logs: Logs
 
     def reply(
-        self,
-        person: int,
-        marks: Callable[[], bytes],
-        now: Callable[[], float],
-        body: bytes,
-        _: int,
+        self, person: int, marks: Callable[[], bytes], now: Callable[[], float], body: bytes, _: int
     ) -> Outcome:
         batch = decode_binary(body)
         if not batch.reports:

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
-from .cells import (
-    AXES,
-    FIRST_ROWS,
-    is_valid,
-    refused_pairs,
-    rows,
-    uncovered,
-    valid_subsets,
-)
+from .cells import AXES, FIRST_ROWS, is_valid, refused_pairs, rows, uncovered, valid_subsets
 
 MOST_ROWS = 80
 

@@ -23,11 +23,7 @@ from . import lifetimes, planted, promises
 from .cells import FIRST_ROWS, Combination, rows
 from .lives import PERSONS, population
 from .parties import Logs
-from .simulation import (
-    CHANGED,
-    NAMES,
-    Plant,
-)
+from .simulation import CHANGED, NAMES, Plant
 from .streams import bodies_of, count_all, emissions, idle, recording, turn_away
 
 MORE_PERSONS = 3 * PERSONS  # among whom a planted bug is found, whatever the seed

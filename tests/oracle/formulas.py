@@ -128,10 +128,7 @@ def score_ends(hits: int, n: int, supports: Supports, z: Decimal, *, sampled: bo
     far = (-supports.Q / supports.gap, (1 - supports.Q) / supports.gap) if sampled else (
         point - 2, point + 2
     )  # fmt: skip
-    return (
-        bisected(lambda share: not fits(share), far[0], point),
-        bisected(fits, point, far[1]),
-    )
+    return (bisected(lambda share: not fits(share), far[0], point), bisected(fits, point, far[1]))
 
 
 def _tails(hits: int, n: int, chance: Decimal) -> tuple[Decimal, Decimal]:

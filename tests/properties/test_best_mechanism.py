@@ -130,8 +130,7 @@ def test_a_plane_is_within_six_thousandths_at_epsilon_2_among_1_024() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "ratio"),
-    [(response, 35), (optimized_unary, 4), (hadamard_bit, 2_200)],
+    ("mechanism", "ratio"), [(response, 35), (optimized_unary, 4), (hadamard_bit, 2_200)]
 )
 def test_one_mechanism_for_all_would_be_noticed(mechanism: Mechanism, ratio: float) -> None:
     assert worst(always(mechanism), even=True) > 1.01

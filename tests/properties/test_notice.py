@@ -176,9 +176,7 @@ def test_a_notice_of_batches_keeps_rows_of_tokens_alone() -> None:
     assert "until 49 days after its period's end" in words(COLLECTIONS["batched"])
 
 
-def test_the_server_alone_before_both_together_is_detected(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_server_alone_before_both_together_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: the smaller figure first."""
     right = statements._two_adversaries
     monkeypatch.setattr(

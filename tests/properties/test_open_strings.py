@@ -217,7 +217,4 @@ CURATED = "".join(read("central_strings.json")["definition"])
 )
 def test_what_a_curator_of_open_strings_needs(keys: str, message: str) -> None:
     with pytest.raises(DefinitionError, match=message):
-        parse_collections(
-            f"{CURATED}\n{keys}".replace("delta = 0.000001", "", 1),
-            no_values_file,
-        )
+        parse_collections(f"{CURATED}\n{keys}".replace("delta = 0.000001", "", 1), no_values_file)

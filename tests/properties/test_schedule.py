@@ -1,4 +1,8 @@
-"""When a person responds, in which slot, under which pseudonym: from secret and calendar alone."""
+"""When a person responds, in which slot, under which pseudonym: from secret and calendar alone.
+
+`schedule.json` pins the draws themselves, and `test_schedule_distribution` tests that those of
+other secrets, series and experiments are independent.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,6 @@ from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -29,7 +32,6 @@ from veilcount_shared.randomness import RandomSource
 from .definition_harness import calendar_of, definition_file, no_values_file
 
 SECRET = bytes(range(32))
-OTHER = bytes(32)
 SECRETS = [number.to_bytes(32, "big") for number in range(60)]
 
 
@@ -93,43 +95,27 @@ def test_slots_of_a_linked_campaign_are_each_used_once() -> None:
 # -- pseudonyms ------------------------------------------------------------------------------------
 
 
-def pseudonyms(collection: Collection, secret: bytes = SECRET, times: int = 2) -> list[bytes]:
-    """Return the pseudonyms of the first ten periods, each derived so often."""
-    randomness = SeededRandomSource(1)
-    return [
-        schedule.derive_pseudonym(secret, collection, period, randomness)
-        for period in range(10)
-        for _ in range(times)
-    ]
-
-
 @pytest.mark.parametrize(
     ("linkage", "different"), [(Linkage.COLLECTION, 1), (Linkage.PERIOD, 10), (Linkage.NONE, 20)]
 )
 def test_a_pseudonym_changes_as_the_linkage_states(linkage: Linkage, different: int) -> None:
-    drawn = pseudonyms(replace(DAILY, linkage=linkage))
+    """Of the first ten periods, each derived twice."""
+    collection, randomness = replace(DAILY, linkage=linkage), SeededRandomSource(1)
+    drawn = [
+        schedule.derive_pseudonym(SECRET, collection, period, randomness)
+        for period in range(10)
+        for _ in range(2)
+    ]
 
     assert len(set(drawn)) == different
     assert {len(each) for each in drawn} == {16}
 
 
-@pytest.mark.parametrize("linkage", [Linkage.COLLECTION, Linkage.PERIOD])
-def test_pseudonyms_of_other_series_and_persons_share_nothing(linkage: Linkage) -> None:
-    collection = replace(DAILY, linkage=linkage)
-    changes: list[dict[str, Any]] = [{"name": "p"}, {"late": 31}, {"epsilon": Fraction(2)}]
-    others = [pseudonyms(collection, OTHER)]
-    others += [pseudonyms(replace(collection, **change)) for change in changes]
-
-    for other in others:
-        assert not set(pseudonyms(collection)) & set(other)
-
-
-def test_a_fresh_pseudonym_is_random_in_every_byte_and_independent_of_the_secret() -> None:
-    collection = replace(DAILY, linkage=Linkage.NONE)
-    drawn = pseudonyms(collection, times=26)
+def test_a_fresh_pseudonym_is_random_in_every_byte() -> None:
+    collection, randomness = replace(DAILY, linkage=Linkage.NONE), SeededRandomSource(1)
+    drawn = [schedule.derive_pseudonym(SECRET, collection, 0, randomness) for _ in range(260)]
 
     assert set(b"".join(drawn)) == set(range(256))
-    assert drawn == pseudonyms(collection, OTHER, times=26)
 
 
 # -- selection into twins and cohorts -------------------------------------------------------------
@@ -172,17 +158,6 @@ def test_the_draw_between_twins_is_the_one_of_the_protocol_and_outlives_a_redefi
     assert selected(NEAR, changed, FAR) == [(each, each, not each) for each in near]
 
 
-def test_another_draw_app_or_number_of_cohorts_divides_persons_otherwise() -> None:
-    """So that one experiment does not follow another."""
-    draws = [("acme", "spring", 2), ("acme", "summer", 2), ("other", "spring", 2)]
-    divisions = {
-        tuple(schedule.draw_cohort(secret, app, draw, of) % 2 for secret in SECRETS)
-        for app, draw, of in [*draws, ("acme", "spring", 4)]
-    }
-
-    assert len(divisions) == 4
-
-
 def test_a_twin_within_a_cohort_selects_its_share_of_the_cohort() -> None:
     cohort = Cohort("spring", 2, 0)
     both = selected(replace(NEAR, cohort=cohort), replace(FAR, cohort=cohort))
@@ -190,30 +165,6 @@ def test_a_twin_within_a_cohort_selects_its_share_of_the_cohort() -> None:
 
     assert [(any(each),) for each in both] == alone
     assert {sum(each) for each in both} == {0, 1}
-
-
-# -- a pure function of secret and definition ------------------------------------------------------
-
-
-def all_draws(secret: bytes, collection: Collection) -> list[object]:
-    """Return all that is drawn for a person before any data exists."""
-    return [
-        sorted(schedule.draw_answering_periods(secret, collection)),
-        [schedule.draw_instant(secret, collection, period) for period in range(5)],
-        [schedule.draw_slot(secret, collection, period, 0) for period in range(5)],
-        [
-            schedule.derive_pseudonym(secret, collection, period, SeededRandomSource(1))
-            for period in range(5)
-        ],
-    ]
-
-
-def test_another_secret_or_series_draws_everything_otherwise() -> None:
-    collection = replace(EVENTS, answers=10)
-    drawn = all_draws(SECRET, collection)
-
-    for other in (all_draws(OTHER, collection), all_draws(SECRET, replace(collection, name="p"))):
-        assert all(one != two for one, two in zip(drawn, other, strict=True))
 
 
 @pytest.mark.parametrize("secret", [b"", bytes(31), bytes(33)])

@@ -21,21 +21,8 @@ from veilcount_shared import select_mechanism
 from veilcount_shared.errors import WireError
 from veilcount_shared.limits import PSEUDONYM_BYTES, TOKEN_BYTES
 from veilcount_shared.mechanisms import ProjectiveGeometry
-from veilcount_shared.report import (
-    MAX_MESSAGE,
-    MAX_PADDING,
-    MAX_REPORTS,
-    MAX_SERIES,
-    Batch,
-    Report,
-)
-from veilcount_shared.wire import (
-    MAX_BODY,
-    decode_binary,
-    decode_json,
-    encode_binary,
-    encode_json,
-)
+from veilcount_shared.report import MAX_MESSAGE, MAX_PADDING, MAX_REPORTS, MAX_SERIES, Batch, Report
+from veilcount_shared.wire import MAX_BODY, decode_binary, decode_json, encode_binary, encode_json
 
 from ..strategies import Shape, batches, batches_with_shape, json_values, shapes
 from ..vectors.wire_bodies import BAD_FILE, Vector, good_vectors, text

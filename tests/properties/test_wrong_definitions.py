@@ -206,10 +206,7 @@ WRONG_LINES = [
         f"{RANGE}\n{raked('arm = [40, 60]')}",
         *("margins", '"mean"', "only for listed values, and true or false"),
     ),
-    (
-        f"{CURATED}\n{raked('arm = [40, 60]')}",
-        *("margins", '"central"', "released as they are"),
-    ),
+    (f"{CURATED}\n{raked('arm = [40, 60]')}", *("margins", '"central"', "released as they are")),
     # cohorts
     (COHORT.format('"a b"', 3, 0), "cohort.draw", '"a b"', "give a letter"),
     (COHORT.format('"d"', 3, 3), "cohort.number", "3", "0 to 2"),

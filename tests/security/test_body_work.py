@@ -91,7 +91,9 @@ def exceeding(intake: Intake) -> set[str]:
 #: what is counted: where, of which function, and what one call of it counts for
 SIGNATURES: Counted = (token_check, "is_valid_token", lambda *_: 1)
 ROWS: Counted = (sqlite_intake._Rows, "_look_up", lambda _, __, wanted: len(wanted))
-CHECKS: Counted = (pipeline, "check_reports", lambda _, columns: len(columns))
+CHECKS: Counted = (
+    pipeline, "check_reports", lambda _, parts: sum(len(columns) for _, columns in parts)
+)  # fmt: skip
 SERIES: Counted = (
     SqliteStore,
     "commit",
@@ -101,11 +103,7 @@ SERIES: Counted = (
 THOUSAND, ALL = "a thousand reports", "a thousand reports, all definitions"
 LONE, MANY = "forged tokens, one pseudonym", "forged tokens, a thousand pseudonyms"
 NO_LIMIT: Plant = (pipeline, "within_limit", lambda *_: None)
-NO_ROWS: Plant = (
-    body_limit,
-    "_rows",
-    lambda group: np.zeros(group.reports, body_limit._ROW),
-)
+NO_ROWS: Plant = (body_limit, "_rows", lambda group: np.zeros(group.reports, body_limit._ROW))
 REPEATS = -(-MAX_REPORTS // (DEFINITIONS * KEYLESS_BODY_PSEUDONYMS))
 
 #: what a body makes of what is counted, and what the same count sees where something is planted

@@ -32,21 +32,9 @@ from veilcount_shuffler.served_crowds import ServedCrowd, ServedCrowds, crowds_o
 from veilcount_shuffler.store_settings import StoreSettings
 from veilcount_shuffler.witness import Witness
 
-START = date(2026, 12, 1)
-DEFINITION = """
-app = "acme"
+from ..client.device_fixtures import definitions_text
 
-[theme]
-question = "Which theme is active?"
-values = ["light", "dark", "system"]
-model = "shuffled"
-presence = "hidden"
-epsilon = 4
-unit = "day"
-batch = {{epsilon = 1, delta = 1e-6, least = {least}, covers = {covers}}}
-from = 2026-12-01
-until = 2027-02-01
-"""
+START = date(2026, 12, 1)
 PRIVATE = X25519PrivateKey.from_private_bytes(bytes(range(32)))
 KEY = KeyConfig(1, PRIVATE.public_key().public_bytes_raw(), (AES_128_GCM,))
 RELAY_KEYS = [RelayKey(START, KEY.encode(), KEY)]
@@ -60,13 +48,16 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"veilcount_shuffler.{module}.PART_REPORTS", PART)
 
 
-def collection(least: int = 100, covers: int = 142) -> Collection:
-    """Return a question whose reports travel in crowds."""
-    return parse_collections(DEFINITION.format(least=least, covers=covers), _no_file)["theme"]
+def definition(least: int = 100, covers: int = 142, name: str = "theme", **keys: object) -> str:
+    """Return a file with a question whose reports travel in crowds."""
+    batch = {"epsilon": 1, "delta": 1e-6, "least": least, "covers": covers}
+    model = {"model": "shuffled", "presence": "hidden", "epsilon": 4, "batch": batch}
+    values = {"values": ["light", "dark", "system"], "until": "2027-02-01"}
+    return definitions_text(**{name: model | values | keys})
 
 
-def _no_file(name: str) -> list[str]:
-    raise FileNotFoundError(name)
+def collection(least: int = 100, covers: int = 142, **keys: object) -> Collection:
+    return parse_collections(definition(least, covers, **keys), lambda _: [])["theme"]  # type: ignore[arg-type] # by name
 
 
 @dataclass

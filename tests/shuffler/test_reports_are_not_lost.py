@@ -26,12 +26,12 @@ from veilcount_shuffler.served_crowds import ServedCrowd, ServedCrowds, crowds_o
 from veilcount_shuffler.shuffling_pass import shuffle
 
 from .parties import (
-    DEFINITION,
     RELAY_KEYS,
     START,
     CheckingAggregator,
     HandClock,
     ShufflerStore,
+    definition,
     held,
     messages,
 )
@@ -54,7 +54,7 @@ def outcome(store: ShufflerStore) -> list[BatchState]:
 
 def load_another(store: ShufflerStore) -> ServedCrowd:
     """Load a second question, and return its first crowd."""
-    text = DEFINITION.format(least=100, covers=142).replace("[theme]", "[other]")
+    text = definition(name="other")
     other = parse_collections(text, lambda _: [])["other"]
     store.settings.add_collections([other], START)
     return next(crowd for crowd in crowds_of(store.settings) if crowd.collection.name == "other")

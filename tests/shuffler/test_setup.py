@@ -20,7 +20,7 @@ from veilcount_shuffler.served_crowds import crowds_of
 from veilcount_shuffler.setup import NewStore, init, load
 from veilcount_shuffler.store_settings import StoreSettings
 
-from .parties import DEFINITION, RELAY_KEYS, START
+from .parties import RELAY_KEYS, START, definition
 
 NEW = NewStore("https://stats.example.org", "key", "Relay & Co.")
 
@@ -41,7 +41,7 @@ def folder(tmp_path: Path) -> Path:
 
 def write(folder: Path, covers: int = 142, keys: list[RelayKey] | None = None) -> None:
     """Write the files that an operator has."""
-    (folder / "c.toml").write_text(DEFINITION.format(least=100, covers=covers))
+    (folder / "c.toml").write_text(definition(100, covers))
     rows = [(key.start, key.encoded) for key in keys or RELAY_KEYS]
     (folder / "relay.keys").write_text(encode_key_file(rows))
 
@@ -116,7 +116,7 @@ def test_a_definition_is_added_once(folder: Path) -> None:
     settings = made(folder)
     files, keys = [folder / "c.toml"], folder / "relay.keys"
     assert load(settings, files, keys, START).added == 0
-    (folder / "c.toml").write_text(DEFINITION.format(least=200, covers=142))
+    (folder / "c.toml").write_text(definition(200))
 
     assert load(settings, files, keys, START).added == 1
     rules = [item.collection.batch for item in settings.collections()]

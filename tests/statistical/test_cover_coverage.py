@@ -1,9 +1,9 @@
 """Figures of every kind hold among a shuffler's covers, and do not if these are left in.
 
-Shares of few values and means are enumerated: all outcomes, persons and covers, with their
-probabilities. Of other kinds batches are drawn: persons by the simulation's exact distributions,
-covers by the mechanism's own `cover`. Seeds are fixed; a setting fails only if its true coverage
-is below .94 with confidence 1 - alpha, for all settings of a kind together (alpha = .001).
+Batches are drawn: persons by the simulation's exact distributions, covers by the mechanism's own
+`cover`; `test_cover_outcomes` enumerates shares of few values, and means. Seeds are fixed; a
+setting fails only if its true coverage is below .94 with confidence 1 - alpha, for all settings of
+a kind together (alpha = .001).
 
 A planted mistake must be rejected by the same check: covers that count as persons, and covers whose
 mean is taken off while what they vary by is not allowed for.
@@ -12,22 +12,18 @@ mean is taken off while what they vary by is not allowed for.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, cast
 
 import numpy as np
 import pytest
-from scipy.fft import next_fast_len
 
 from veilcount_analysis.estimation import IntervalTarget, ShareEstimates
 from veilcount_analysis.estimation.cdf import BucketHistogram
 from veilcount_analysis.estimation.confidence_intervals import Counts, Floats
-from veilcount_analysis.estimation.covered_supports import CoveredSupports
-from veilcount_analysis.estimation.mean import DecodedMean
 from veilcount_analysis.estimation.moments import means
 from veilcount_analysis.estimation.range_queries import TreeReports
-from veilcount_analysis.estimation.response_distribution import group_response
 from veilcount_analysis.mechanisms.candidate_search import found_places, open_handler
 from veilcount_analysis.mechanisms.estimates import (
     estimate_mean,
@@ -39,7 +35,6 @@ from veilcount_analysis.mechanisms.handler import (
     NumberHandler,
     handler_of,
     number_handler,
-    share_handler,
     tally,
 )
 from veilcount_analysis.mechanisms.moments import moments_handler
@@ -47,15 +42,14 @@ from veilcount_analysis.mechanisms.range_tree import tree_reading
 from veilcount_analysis.simulation import Population, simulate
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import Collection
-from veilcount_shared.domain import GRID, Number
-from veilcount_shared.mechanisms import MeanMechanism, Randomizer, RangeTree
+from veilcount_shared.domain import GRID
+from veilcount_shared.mechanisms import Randomizer, RangeTree
 
 from ..analysis.estimation.test_covered_supports import shuffled
-from .coverage_harness import ALPHA, LEVEL, Coverage, Support, support
+from .coverage_harness import ALPHA, LEVEL, Coverage
 from .test_open_strings import WORD, named
 
 LEAST, RUNS = 0.94, 400
-FEW = 20  # values: of more, covers support each too rarely to show if they are left in
 SIZES, SHARES = (300, 1000), (0.0, 0.002, 0.05)
 Ends = tuple[float, float]
 
@@ -98,10 +92,7 @@ def ends_of_numbers(
 
 
 def number(
-    measure: str,
-    covers: int,
-    interval: Callable[..., Ends],
-    true: Callable[[float], float] = float,
+    measure: str, covers: int, interval: Callable[..., Ends], true: Callable[[float], float] = float
 ) -> Question:
     collection = shuffled(f"range = [0, 1]\nmeasure = '{measure}'\npresence = 'public'", covers)
     persons = partial(ends_of_numbers, collection)
@@ -190,19 +181,6 @@ def half_answered(holders: int, n: int, generator: np.random.Generator) -> Count
     return simulate(HIDDEN, Population(np.arange(3), people), generator)
 
 
-def among_answered(counters: Counts, covers: int, target: IntervalTarget) -> Ends:
-    shown = estimate_shares(
-        HIDDEN,
-        counters,
-        LEVEL,
-        among="answered",
-        target=target.value,
-        contributions=1,
-        covers=covers,
-    )
-    return float(shown.low[0]), float(shown.high[0])
-
-
 def string_reports(holders: int, n: int, generator: np.random.Generator) -> Counts:
     """So many hold one string, the rest others that they have in common."""
     places = named(["walk", "bus", "ride"]).places
@@ -211,18 +189,21 @@ def string_reports(holders: int, n: int, generator: np.random.Generator) -> Coun
     return simulate(WORD, people, generator)
 
 
-def string_share(counters: Counts, covers: int, target: IntervalTarget) -> Ends:
+def first_share(
+    collection: Collection, counters: Counts, covers: int, target: IntervalTarget, **options: Any
+) -> Ends:
     shown = estimate_shares(
-        WORD,
-        counters,
-        LEVEL,
-        values=named(["walk"]).places.tolist(),
+        *(collection, counters, LEVEL),
         target=target.value,
         contributions=1,
         covers=covers,
+        **options,
     )
     return float(shown.low[0]), float(shown.high[0])
 
+
+AMONG_ANSWERED = partial(first_share, HIDDEN, among="answered")
+OF_STRING = partial(first_share, WORD, values=named(["walk"]).places.tolist())
 
 QUESTIONS: dict[str, Callable[[], Question]] = {
     "distribution": lambda: number("distribution", 400, mean, of_buckets),
@@ -233,8 +214,8 @@ QUESTIONS: dict[str, Callable[[], Question]] = {
     ),
     "group of subsets": lambda: group(100, 430),
     "group of planes": lambda: group(4000, 400),
-    "answered": lambda: Question(HIDDEN, 110, half_answered, among_answered),
-    "strings": lambda: Question(WORD, 463, string_reports, string_share),
+    "answered": lambda: Question(HIDDEN, 110, half_answered, AMONG_ANSWERED),
+    "strings": lambda: Question(WORD, 463, string_reports, OF_STRING),
 }
 
 
@@ -355,86 +336,6 @@ def test_the_stated_error_of_a_moment_is_that_of_its_mean() -> None:
 
     assert stated == pytest.approx(deviation, rel=0.14)
     assert planted < 0.86 * deviation
-
-
-# -- enumerated: k-ary randomized response, and the mean of a cohort -------------------------------
-
-
-@pytest.mark.parametrize("target", IntervalTarget)
-@pytest.mark.parametrize(("n", "share"), [(n, share) for n in SIZES for share in SHARES])
-@pytest.mark.parametrize("kind", [(4, 1, 142), (6, 3, 199), (33, 1, 471)])
-def test_shares_of_values_and_groups_cover_in_all_outcomes(
-    kind: tuple[int, int, int], n: int, share: float, target: IntervalTarget
-) -> None:
-    """Of so many values, some together, among so many covers."""
-    size, together, covers = kind
-    mechanism = share_handler(shuffled(values(size), covers)).mechanism
-    response, chance = group_response(mechanism, together), together / size
-    persons, true = support(response, n, share, target)
-    likely = persons + Support.binomial(covers, chance)
-    evidence = CoveredSupports(n, likely.counts, response, 1, covers, chance)
-
-    def covered(one: CoveredSupports) -> float:
-        low, high = one.interval(1 - LEVEL, target)
-        return float(likely.chances @ ((low <= true + 1e-12) & (true - 1e-12 <= high)))
-
-    left_in = replace(evidence, n=n + covers, covers=0)
-    assert covered(evidence) >= LEAST
-    assert size > FEW or covered(left_in) < LEAST / 2
-
-
-@pytest.mark.parametrize("share", [*SHARES, 0.5])
-@pytest.mark.parametrize("n", [30, 300])
-def test_the_mean_of_a_cohort_covers_in_all_outcomes(n: int, share: float) -> None:
-    """Of 30 persons by the exact distribution of their sum and the covers', of more by the normal.
-
-    Planted: the half-width without the covers' variance.
-    """
-    example = number("mean", 142, mean)
-    mechanism, domain = example.collection.mechanism, example.collection.domain
-    assert isinstance(mechanism, MeanMechanism)
-    assert isinstance(domain, Number)
-    errors, chances = errors_of_mean(mechanism, n, round(share * n), example.covers)
-
-    def covered(covers: int) -> float:
-        counters = np.zeros(mechanism.counters, np.int64)
-        counters[0] = n + covers
-        evidence = DecodedMean.from_counters(mechanism, domain, counters, covers)
-        low, high = evidence.interval(1 - LEVEL, COHORT)
-        return float(chances[np.abs(errors) <= (high - low) / 2 + 1e-12].sum())
-
-    assert covered(example.covers) >= LEAST
-    assert covered(0) < 0.9
-
-
-def errors_of_mean(
-    mechanism: MeanMechanism, n: int, holders: int, covers: int
-) -> tuple[Floats, Floats]:
-    """Every error of the mean of n numbers, of which so many are 1 and the others 0.
-
-    The values of the levels are integers: the sum's distribution is a product of polynomials.
-    """
-    steps = np.array(mechanism.values) - min(mechanism.values)
-    unit = int(np.gcd.reduce(steps))
-    steps //= unit
-    top = int(steps.max()) * (n + covers)
-    size = next_fast_len(top + 1, real=True)
-    rows = np.array([[float(chance) for chance in row] for row in mechanism.transition_matrix])
-    parts = [
-        (rows[0], n - holders),
-        (rows[-1], holders),
-        (np.full(len(steps), 1 / len(steps)), covers),
-    ]
-    transform = np.ones(size // 2 + 1, complex)
-    for row, count in parts:
-        polynomial = np.zeros(size)
-        np.add.at(polynomial, steps, row)
-        transform = transform * np.fft.rfft(polynomial) ** count
-    chances = np.fft.irfft(transform, size)[: top + 1]
-    decoded = np.array([float(level) for level in mechanism.decoded])
-    lowest, step = decoded.min(), np.ptp(decoded) / steps.max()
-    sums = lowest * (n + covers) + step * np.arange(top + 1) - covers * decoded.mean()
-    return sums / n - holders / n, chances
 
 
 @pytest.mark.parametrize("share", SHARES)

@@ -102,11 +102,7 @@ def launch(times: int) -> Floats:
 
 @pytest.mark.parametrize(
     ("shares", "people", "worst"),
-    [
-        (early_rise(24), 3_000, 0.49),
-        (early_rise(52), 8_000, 0.71),
-        (launch(52), 8_000, 0.82),
-    ],
+    [(early_rise(24), 3_000, 0.49), (early_rise(52), 8_000, 0.71), (launch(52), 8_000, 0.82)],
     ids=["early, 24", "early, 52", "launch, 52"],
 )
 def test_bands_cover_over_all_periods_together_but_not_each_right_at_a_sudden_change(

@@ -11,9 +11,7 @@ from pathlib import Path
 import pytest
 
 from veilcount_aggregator.operate.cli import options
-from veilcount_aggregator.operate.shuffler_canaries.canary_sender import (
-    CanarySender,
-)
+from veilcount_aggregator.operate.shuffler_canaries.canary_sender import CanarySender
 from veilcount_aggregator.store import Cell
 from veilcount_shared.randomness import RandomSource, SystemRandomSource
 from veilcount_shared.shuffling.envelope import Envelope

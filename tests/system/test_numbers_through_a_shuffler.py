@@ -11,51 +11,24 @@ from typing import Any
 
 import pytest
 
-from veilcount_aggregator.records.api_keys import Role
-
 from ..aggregator.web.api.deployment_fixtures import Deployment
+from ..client.device_fixtures import definitions_text
 from .test_through_a_shuffler import batches, figures_of
 
 N, COVERS = 300, 142
-FILE = f"""
-app = "acme-editor"
-
-[hours]
-question = "How long is the editor open?"
-range = [0, 24]
-measure = "mean"
-model = "shuffled"
-presence = "public"
-epsilon = 4
-unit = "day"
-batch = {{epsilon = 1, delta = 1e-6, least = 100, covers = {COVERS}, grace = 3}}
-from = 2026-12-01
-until = 2027-01-01
-
-[habits]
-question = "How long, and how many files?"
-features = {{files = [0, 100], hours = [0, 24]}}
-measure = "moments"
-model = "shuffled"
-presence = "public"
-epsilon = 4
-unit = "day"
-batch = {{epsilon = 1, delta = 1e-6, least = 100, covers = {COVERS}, grace = 3}}
-from = 2026-12-01
-until = 2027-01-01
-
-[theme]
-question = "Which theme is active?"
-values = ["light", "dark", "system"]
-model = "shuffled"
-linkage = "none"
-presence = "hidden"
-epsilon = 4
-unit = "day"
-batch = {{epsilon = 1, delta = 1e-6, least = 100, covers = {COVERS}, grace = 3}}
-from = 2026-12-01
-until = 2027-01-01
-"""
+FILE = definitions_text(
+    "acme-editor",
+    {
+        "model": "shuffled",
+        "presence": "public",
+        "epsilon": 4,
+        "batch": {"epsilon": 1, "delta": 1e-6, "least": 100, "covers": COVERS, "grace": 3},
+        "until": "2027-01-01",
+    },
+    hours={"range": [0, 24], "measure": "mean"},
+    habits={"features": {"files": [0, 100], "hours": [0, 24]}, "measure": "moments"},
+    theme={"values": ["light", "dark", "system"], "linkage": "none", "presence": "hidden"},
+)
 HOURS = [1] * 220 + [20] * 80  # mean 6.07; the middle of the range, where covers are, is 12
 HABITS = [{"files": 10, "hours": 2}] * 200 + [{"files": 90, "hours": 23}] * 100
 THEMES = ["light"] * 180 + ["dark"] * 60 + [None] * 60
@@ -95,17 +68,6 @@ def test_groups_and_the_answered_are_of_the_persons_alone(handed_over: Deploymen
 
     assert bright["low"] <= 180 / N <= bright["high"]
     assert light["low"] <= 180 / 240 <= light["high"]
-
-
-def test_intervals_for_every_look_are_refused_with_the_way_out(handed_over: Deployment) -> None:
-    reply = handed_over.ask(
-        "GET",
-        "/v1/collections/hours/estimate?looks=every",
-        key=handed_over.key(Role.ANALYST),
-    )
-
-    assert reply.status == 400
-    assert "looks=one" in reply.body.decode()
 
 
 def test_covers_that_are_kept_in_are_noticed(

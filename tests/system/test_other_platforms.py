@@ -25,10 +25,7 @@ __all__ = ["store"]
 
 NOWHERE = "http://127.0.0.1:9"
 STRICT = ("-X", "warn_default_encoding", "-W", "error::EncodingWarning")  # of Windows: no UTF-8
-HOMES = {
-    "win32": "local/veilcount/app",
-    "darwin": "home/Library/Application Support/veilcount/app",
-}
+HOMES = {"win32": "local/veilcount/app", "darwin": "home/Library/Application Support/veilcount/app"}
 ON_BOTH = {
     "look_at_linux": "[Errno 2] not on this platform: '/proc/self/stat'",
     "guess_encoding": "'encoding' argument not specified",

@@ -391,12 +391,14 @@ def test_any_wsgi_server_may_serve_it_and_fork_after_loading(store: str, tmp_pat
     environ = os.environ | {"VEILCOUNT_STORE": store, "PYTHONPATH": os.pathsep.join(sys.path)}
     with (tmp_path / "gunicorn.log").open("wb") as log:
         process = subprocess.Popen([*command, *workers], stdout=log, stderr=log, env=environ)
-    wait_until(lambda: listens(int(place.partition(":")[2])))
-    with ThreadPoolExecutor(8) as devices:
-        replies = devices.map(lambda _: send(f"http://{place}", body(collection())), range(24))
-        answers = [each.json()["verdicts"] for each in replies]
-    process.terminate()
-    code = process.wait(30)
+    try:
+        wait_until(lambda: listens(int(place.partition(":")[2])))
+        with ThreadPoolExecutor(8) as devices:
+            replies = devices.map(lambda _: send(f"http://{place}", body(collection())), range(24))
+            answers = [each.json()["verdicts"] for each in replies]
+    finally:
+        process.terminate()
+        code = process.wait(30)
 
     assert answers == [COUNTED] * 24
     assert (code, counted(store), answered(store)) == (0, 24, 24)

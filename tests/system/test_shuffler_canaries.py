@@ -46,21 +46,12 @@ from veilcount_shuffler.disk import Disk
 from veilcount_shuffler.held_file import read_records
 
 from ..aggregator.operate.cli.conftest import typed
-from .shuffler_canary_parties import (
-    AFTER_GRACE,
-    MESSAGES,
-    START,
-    Parties,
-    all_parties,
-    counted,
-)
+from .shuffler_canary_parties import AFTER_GRACE, MESSAGES, START, Parties, all_parties, counted
 
 __all__ = ["all_parties", "typed"]  # fixtures
 
 
-def test_a_right_shuffler_and_canaries_that_are_subtracted_exactly(
-    all_parties: Parties,
-) -> None:
+def test_a_right_shuffler_and_canaries_that_are_subtracted_exactly(all_parties: Parties) -> None:
     file = all_parties.plan()
     (plan,) = all_parties.deployed.aggregator.store.records(KIND).values()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -396,9 +387,7 @@ def test_programs_read_what_people_read(all_parties: Parties) -> None:
     assert facts["batches"][0]["state"] == "complete"
 
 
-def test_a_batch_that_did_not_come_is_called_as_its_shuffler_calls_it(
-    all_parties: Parties,
-) -> None:
+def test_a_batch_that_did_not_come_is_called_as_its_shuffler_calls_it(all_parties: Parties) -> None:
     file = all_parties.plan("--canaries", "2", "--batches", "2")
     store, series = all_parties.deployed.aggregator.store, all_parties.deployed.series("theme")
     first = bytes.fromhex(CanaryFile.load(file).batches[0].crowd_id)

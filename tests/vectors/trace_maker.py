@@ -6,8 +6,9 @@ One function a trace: what happens to a device, event by event, and what it then
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from veilcount_shared import schedule
@@ -46,16 +47,40 @@ listed, until `end`.
 """
 EVENT = {"unit": "event", "linkage": "collection"}
 LAST = {"takes": "last", "held": "device"}
+HIDDEN = {"presence": "hidden"}
+STORIES: list[Callable[[], Story]] = []
+
+
+def trace(
+    name: str,
+    *,
+    fits: Callable[[Story], bool] | None = None,
+    begun: bool = True,
+    **tables: Mapping[str, object],
+) -> Callable[[Callable[[Story], object]], None]:
+    """Add a story, its reason in its docstring; `fits`: its secret is the first that does."""
+
+    def build(why: str, events: Callable[[Story], object], seed: str = "") -> Story:
+        story = Story(name, why, tables, seed=seed)
+        if begun:
+            story.begin(0, 8)
+        events(story)
+        return story
+
+    def add(events: Callable[[Story], object]) -> None:
+        words = " ".join((events.__doc__ or "").split()).removesuffix(".")
+        build_with = partial(build, words[0].lower() + words[1:], events)
+        STORIES.append(partial(seed_with, build_with, fits) if fits else build_with)
+
+    return add
 
 
 # -- what a period reports -------------------------------------------------------------------------
 
 
-def first() -> Story:
-    story = Story(
-        "first", "the first value of a period is its report, and no later one", {"it": {}}
-    )
-    story.begin(0, 8)
+@trace("first", it={})
+def first(story: Story) -> None:
+    """The first value of a period is its report, and no later one."""
     story.at(0, 9).record(True)
     waiting = story.store(True, share=0.5)
     story.at(0, 9, 600).record(False)
@@ -63,19 +88,13 @@ def first() -> Story:
     story.at(0, 20).record(False)
     story.at(1, 9).record(False)
     story.sent(story.store(False, period=1, share=0))
-    return story.end(3)
+    story.end(3)
 
 
-def last() -> Story:
-    return seed_with(_last, middle_of_day())
-
-
-def _last(seed: str) -> Story:
-    story = Story(
-        "last", "the last value, on the device through a restart", {"it": LAST}, seed=seed
-    )
+@trace("last", fits=middle_of_day(), it=LAST)
+def last(story: Story) -> None:
+    """The last value, on the device through a restart."""
     instant = story.instant(period=1)
-    story.begin(0, 8)
     story.at(instant - 2 * HOUR).record(True)
     story.at(instant - 1.5 * HOUR).stop()
     story.at(instant - HOUR).start()
@@ -83,17 +102,12 @@ def _last(seed: str) -> Story:
     story.frozen(period=1)
     waiting = story.store(False, period=1)
     story.at(instant + MINUTE).record(True)
-    return story.sent(waiting).end(2)
+    story.sent(waiting).end(2)
 
 
-def any_value() -> Story:
-    return seed_with(_any_value, middle_of_day(periods=(1, 2)))
-
-
-def _any_value(seed: str) -> Story:
-    why = "true once is true; the end of the process freezes what only memory holds"
-    story = Story("any", why, {"it": {"takes": "any"}}, seed=seed)
-    story.begin(0, 8)
+@trace("any", fits=middle_of_day(periods=(1, 2)), it={"takes": "any"})
+def any_value(story: Story) -> None:
+    """True once is true; the end of the process freezes what only memory holds."""
     instant = story.instant(period=1)
     for hours, value in (3, False), (2, True), (1, False):
         story.at(instant - hours * HOUR).record(value)
@@ -105,48 +119,39 @@ def _any_value(seed: str) -> Story:
     waiting = story.store(False, period=2)
     story.at(instant + 2 * HOUR).start()
     story.record(True)
-    return story.sent(story.spread(waiting, 0.75)).end(3)
+    story.sent(story.spread(waiting, 0.75)).end(3)
 
 
-def total() -> Story:
-    return seed_with(_total, middle_of_day())
-
-
-def _total(seed: str) -> Story:
-    keys = {"range": [0, 10], "measure": "mean", "takes": "sum", "held": "device"}
-    story = Story(
-        "sum", "records are added up, each once, through a restart", {"it": keys}, seed=seed
-    )
-    story.begin(0, 8)
+@trace(
+    "sum",
+    fits=middle_of_day(),
+    it={"range": [0, 10], "measure": "mean", "takes": "sum", "held": "device"},
+)
+def total(story: Story) -> None:
+    """Records are added up, each once, through a restart."""
     instant = story.instant(period=1)
     story.at(instant - 2 * HOUR).record(2)
     story.at(instant - HOUR).stop()
     story.start()
     story.record(3.5)
     story.frozen(period=1)
-    return story.sent(story.store(5.5, period=1)).end(2)
+    story.sent(story.store(5.5, period=1)).end(2)
 
 
-def returning() -> Story:
-    keys = {"takes": "returning"}
-    story = Story("returning", "whether the period before was one of a visit, too", {"it": keys})
-    story.begin(0, 8)
+@trace("returning", it={"takes": "returning"})
+def returning(story: Story) -> None:
+    """Whether the period before was one of a visit, too."""
     for period, returned in (1, False), (2, True), (4, False):
         story.at(period, 9).record()
         waiting = story.store(returned, period=period)
         story.at(period, 9, 60).record()
         story.sent(waiting)
-    return story.end(6)
+    story.end(6)
 
 
-def two_answers() -> Story:
-    return seed_with(_two_answers, lambda story: story.slot("it", 0, 0) == 1)
-
-
-def _two_answers(seed: str) -> Story:
-    why = "two answers a day take the day's two slots in the drawn order; a third has none"
-    story = Story("two answers", why, {"it": EVENT | {"per_day": 2}}, seed=seed)
-    story.begin(0, 8)
+@trace("two answers", fits=lambda story: story.slot("it", 0, 0) == 1, it=EVENT | {"per_day": 2})
+def two_answers(story: Story) -> None:
+    """Two answers a day take the day's two slots in the drawn order; a third has none."""
     story.at(0, 9).record(True)
     one = story.store(True, share=0.1)
     story.at(0, 9, 60).record(False)
@@ -155,27 +160,23 @@ def _two_answers(seed: str) -> Story:
     story.sent(one).sent(two)
     story.at(0, 23).record(True)
     story.at(1, 9).record(True)
-    return story.sent(story.store(True, period=1)).end(3)
+    story.sent(story.store(True, period=1)).end(3)
 
 
-def unlinked() -> Story:
-    why = "without linkage each report has a pseudonym, a slot 0 and a back-off of its own"
-    story = Story("unlinked", why, {"it": {"linkage": "none"}})
-    story.begin(0, 8)
+@trace("unlinked", it={"linkage": "none"})
+def unlinked(story: Story) -> None:
+    """Without linkage each report has a pseudonym, a slot 0 and a back-off of its own."""
     for period in 0, 1:
         story.at(period, 9).record()
         story.sent(story.store(True, period=period, share=0.5))
-    return story.end(2)
+    story.end(2)
 
 
-def trend() -> Story:
-    return seed_with(_trend, lambda story: story.trend()[0].level == 1)
-
-
-def _trend(seed: str) -> Story:
-    why = "a state is reported at the end of each interval, recorded or not; a sign is used once"
-    story = Story("trend", why, {"it": {"measure": "trend", "changes": 1}}, seed=seed)
-    story.begin(0, 8)
+@trace(
+    "trend", fits=lambda story: story.trend()[0].level == 1, it={"measure": "trend", "changes": 1}
+)
+def trend(story: Story) -> None:
+    """A state is reported at the end of each interval, recorded or not; a sign is used once."""
     story.stop()
     state, collection = story.trend()
     mechanism = schedule.trend_mechanism(collection)
@@ -188,27 +189,24 @@ def _trend(seed: str) -> Story:
         message, state = mechanism.report(state, value, story.source)
         story.sent(story.store(period=period, message=message, least=MINUTE, most=2 * MINUTE))
         story.at(story.now + 1).stop()
-    return story.end(10)
+    story.end(10)
 
 
-def true_value() -> Story:
-    why = "a true value leaves within minutes, and with the end of its process at the latest"
-    story = Story("true value", why, {"it": {"model": "central", "budget": 1}})
-    story.begin(0, 8)
+@trace("true value", it={"model": "central", "budget": 1})
+def true_value(story: Story) -> None:
+    """A true value leaves within minutes, and with the end of its process at the latest."""
     story.at(0, 9).record(True)
     story.sent(story.store(True, most=TRUE_VALUE, share=0.5))
     story.at(1, 9).record(False)
     waiting = story.store(False, period=1, most=TRUE_VALUE, share=0.5)
     story.at(1, 9, 10).stop()
     end = story.now
-    return story.sent(replace(waiting, earliest=end, latest=end, at=end)).end(2)
+    story.sent(replace(waiting, earliest=end, latest=end, at=end)).end(2)
 
 
-def tokens() -> Story:
-    why = "a report leaves with the token of its slot or never, however late the token comes"
-    keys = {"linkage": "token", "tokens": "00" * 32, "answers": 29}
-    story = Story("tokens", why, {"it": keys})
-    story.begin(0, 8)
+@trace("tokens", it={"linkage": "token", "tokens": "00" * 32, "answers": 29})
+def tokens(story: Story) -> None:
+    """A report leaves with the token of its slot or never, however late the token comes."""
     story.at(0, 8, 60).tokens({1: bytes(range(256))})
     story.at(0, 9).record()  # its period had begun before the consent
     story.at(1, 9).record()
@@ -217,19 +215,17 @@ def tokens() -> Story:
     story.at(2, 9).record()
     story.store(period=2)
     story.at(2, 11).tokens({2: bytes(256)})
-    return story.end(4)
+    story.end(4)
 
 
 # -- hidden presence -------------------------------------------------------------------------------
 
 
-def hidden() -> Story:
-    return seed_with(_hidden, middle_of_day(periods=(1, 2, 3)))
-
-
-def _hidden(seed: str) -> Story:
-    why = "a record and an absence leave alike: in the minute after that of the absence's draw"
-    story = Story("hidden presence", why, {"it": {"presence": "hidden"}}, seed=seed)
+@trace(
+    "hidden presence", fits=middle_of_day(periods=(1, 2, 3)), begun=False, it={"presence": "hidden"}
+)
+def hidden(story: Story) -> None:
+    """A record and an absence leave alike: in the minute after that of the absence's draw."""
     story.at(0, 0).start()
     story.consent()
     _absent(story, 0)
@@ -246,7 +242,7 @@ def _hidden(seed: str) -> Story:
     story.at(story.instant(period=3))
     waiting = story.store(period=3, absent=True, share=0.5, least=MINUTE, most=2 * MINUTE)
     story.at(story.now + 2 * HOUR).start()
-    return story.sent(story.spread(waiting, 0.25)).end(4)
+    story.sent(story.spread(waiting, 0.25)).end(4)
 
 
 def _absent(story: Story, period: int, share: float = 0.5) -> None:
@@ -254,13 +250,14 @@ def _absent(story: Story, period: int, share: float = 0.5) -> None:
     story.sent(story.store(period=period, absent=True, share=share, least=MINUTE, most=2 * MINUTE))
 
 
-def hidden_return() -> Story:
-    return seed_with(_hidden_return, middle_of_day(periods=(2, 3)))
-
-
-def _hidden_return(seed: str) -> Story:
-    why = "no period before the consent is answered, nor that of a consent that is given again"
-    story = Story("hidden presence, consent", why, {"it": {"presence": "hidden"}}, seed=seed)
+@trace(
+    "hidden presence, consent",
+    fits=middle_of_day(periods=(2, 3)),
+    begun=False,
+    it={"presence": "hidden"},
+)
+def hidden_return(story: Story) -> None:
+    """No period before the consent is answered, nor that of a consent that is given again."""
     story.at(2, 0).start()
     story.consent()
     story.at(2, 2).consent(granted=False)
@@ -269,64 +266,59 @@ def _hidden_return(seed: str) -> Story:
     story.at(2, 20).stop()
     story.at(story.instant(period=3) - HOUR).start()
     _absent(story, 3)
-    return story.end(4)
+    story.end(4)
 
 
 # -- what does not get through ---------------------------------------------------------------------
 
 
-def lost_reply() -> Story:
-    why = "the same bytes again and again, ever rarer, once somebody may have read them"
-    story = Story("lost reply", why, {"it": {}})
-    story.begin(0, 8)
+@trace("lost reply", it={})
+def lost_reply(story: Story) -> None:
+    """The same bytes again and again, ever rarer, once somebody may have read them."""
     story.at(0, 9).record()
     waiting = story.store()
     for attempts, share in (1, 0.5), (2, 1), (3, 0.25), (4, 0):
         story.sent(waiting, reply=NO_REPLY)
         (waiting,) = story.back_off(waiting, share=share, seen=attempts)
-    return story.sent(waiting, reply=verdicts("duplicate")).end(20)
+    story.sent(waiting, reply=verdicts("duplicate")).end(20)
 
 
-def not_connected() -> Story:
-    why = "what nobody can have read is tried again within 5 s, doubled each time, an hour at most"
-    story = Story("not connected", why, {"it": {}})
-    story.begin(0, 8)
+@trace("not connected", it={})
+def not_connected(story: Story) -> None:
+    """What nobody can have read is tried again within 5 s, doubled each time, an hour at most."""
     story.at(0, 9).record()
     waiting = story.store()
     for attempts in range(12):
         story.sent(waiting, reply=NOT_CONNECTED)
         most = min(5 << attempts, HOUR)
         (waiting,) = story.back_off(waiting, share=1, most=most)
-    return story.sent(waiting).end(2)
+    story.sent(waiting).end(2)
 
 
-def unknown_verdict() -> Story:
-    why = "a verdict that is not in the table keeps its report; other members are ignored"
-    story = Story("unknown verdict", why, {"it": {}})
-    story.begin(0, 8)
+@trace("unknown verdict", it={})
+def unknown_verdict(story: Story) -> None:
+    """A verdict that is not in the table keeps its report; other members are ignored."""
     story.at(0, 9).record()
     waiting = story.store()
     story.sent(waiting, reply=verdicts("postponed", counted=["it"]))
     (waiting,) = story.back_off(waiting, share=0.5, seen=1)
-    return story.sent(waiting, reply=verdicts("duplicate", verdict="full")).end(20)
+    story.sent(waiting, reply=verdicts("duplicate", verdict="full")).end(20)
 
 
-def kept_verdicts() -> Story:
-    why = "`full`, `unknown_collection` and `early` keep a report until its age limit"
-    story = Story("kept verdicts", why, {"it": {}})
-    story.begin(0, 8)
+@trace("kept verdicts", it={})
+def kept_verdicts(story: Story) -> None:
+    """`full`, `unknown_collection` and `early` keep a report until its age limit."""
     story.at(0, 9).record()
     waiting = story.store()
     for attempts, verdict in enumerate(("full", "unknown_collection", "early"), 1):
         story.sent(waiting, reply=verdicts(verdict))
         (waiting,) = story.back_off(waiting, share=0.5, seen=attempts)
-    return story.sent(waiting).end(20)
+    story.sent(waiting).end(20)
 
 
-def partial_full() -> Story:
-    why = "a row that waits waits as a whole; of its body only what is kept is sent again"
-    story = Story("partial full", why, {"it": EVENT | {"per_day": 3}, "other": {}})
-    story.begin(0, 8)
+@trace("partial full", it=EVENT | {"per_day": 3}, other={})
+def partial_full(story: Story) -> None:
+    """A row that waits waits as a whole; of its body only what is kept is sent again."""
     story.at(0, 9).record(True)
     one = story.store(True, share=0.5)
     story.record(False)
@@ -343,38 +335,35 @@ def partial_full() -> Story:
     kept = story.back_off(*both[1:], share=0.25, seen=1)
     story.sent(*kept, reply=verdicts("counted", "full"))
     (again,) = story.back_off(kept[1], share=0.5, seen=2)
-    return story.sent(again).end(5)
+    story.sent(again).end(5)
 
 
-def unknown_version() -> Story:
-    why = "415 and `unknown-version` keep the report: an app may be updated before its server"
-    story = Story("unknown version", why, {"it": {}})
-    story.begin(0, 8)
+@trace("unknown version", it={})
+def unknown_version(story: Story) -> None:
+    """415 and `unknown-version` keep the report: an app may be updated before its server."""
     story.at(0, 9).record()
     waiting = story.store()
     replies = problem(415, "wrong-type"), problem(400, "unknown-version")
     for attempts, reply in enumerate(replies, 1):
         story.sent(waiting, reply=reply)
         (waiting,) = story.back_off(waiting, share=0.5, seen=attempts)
-    return story.sent(waiting).end(20)
+    story.sent(waiting).end(20)
 
 
-def rejected() -> Story:
-    why = "400, 413 and 422 with a problem document drop the body's reports, and nothing else"
-    story = Story("rejected", why, {"it": {}})
-    story.begin(0, 8)
+@trace("rejected", it={})
+def rejected(story: Story) -> None:
+    """400, 413 and 422 with a problem document drop the body's reports, and nothing else."""
     names = {400: "bad-field", 413: "too-large", 422: "bad-field"}
     for period, (status, name) in enumerate(names.items()):
         story.at(period, 9).record()
         story.sent(story.store(period=period), reply=problem(status, name))
     story.at(3, 9).record()
-    return story.sent(story.store(period=3)).end(20)
+    story.sent(story.store(period=3)).end(20)
 
 
-def other_statuses() -> Story:
-    why = "any other status, and a reply that is not valid, keep the report"
-    story = Story("other statuses", why, {"it": {}})
-    story.begin(0, 8)
+@trace("other statuses", it={})
+def other_statuses(story: Story) -> None:
+    """Any other status, and a reply that is not valid, keep the report."""
     replies = (
         http(400, "<html>"),
         http(200, "<html>"),
@@ -389,13 +378,12 @@ def other_statuses() -> Story:
         waiting = story.store(period=period)
         story.sent(waiting, reply=reply)
         story.sent(*story.back_off(waiting, share=0.5, seen=1))
-    return story.end(8)
+    story.end(8)
 
 
-def retry_after() -> Story:
-    why = "what a server asks to wait is rounded up to 0, 60, 300, 900 or 3,600 s, and comes on top"
-    story = Story("retry after", why, {"it": {}})
-    story.begin(0, 8)
+@trace("retry after", it={})
+def retry_after(story: Story) -> None:
+    """What a server asks to wait is rounded up to 0, 60, 300, 900 or 3,600 s, and comes on top."""
     replies = (
         (http(429, **{"Retry-After": "301"}), 900),
         (http(503, **{"Retry-After": "60"}), 60),
@@ -408,13 +396,12 @@ def retry_after() -> Story:
         waiting = story.store(period=period)
         story.sent(waiting, reply=reply)
         story.sent(*story.back_off(waiting, share=0.5, seen=1, least=least))
-    return story.end(8)
+    story.end(8)
 
 
-def age_limit() -> Story:
-    why = "what is too old is dropped, not sent; only its number is reported, days later, alone"
-    story = Story("age limit", why, {"it": {"late": 1}})
-    story.begin(0, 8)
+@trace("age limit", it={"late": 1})
+def age_limit(story: Story) -> None:
+    """What is too old is dropped, not sent; only its number is reported, days later, alone."""
     story.at(0, 9).record()
     waiting = story.store()
     for attempts, share in (1, 0.5), (2, 1):
@@ -424,26 +411,24 @@ def age_limit() -> Story:
     story.delays.append(500_000)
     expired = day(2)
     story.sent_losses(losses, expired + DAY, expired + 2 * DAY + HOUR, verdicts())
-    return story.end(12)
+    story.end(12)
 
 
-def dropped_verdicts() -> Story:
-    why = "`over_budget`, `stale` and `malformed` drop a report; the next period is answered"
-    story = Story("dropped verdicts", why, {"it": {}})
-    story.begin(0, 8)
+@trace("dropped verdicts", it={})
+def dropped_verdicts(story: Story) -> None:
+    """`over_budget`, `stale` and `malformed` drop a report; the next period is answered."""
     for period, verdict in enumerate(("over_budget", "stale", "malformed")):
         story.at(period, 9).record()
         story.sent(story.store(period=period), reply=verdicts(verdict))
-    return story.end(5)
+    story.end(5)
 
 
 # -- closed rows -----------------------------------------------------------------------------------
 
 
-def closed() -> Story:
-    why = "of a closed row nothing is drawn or sent any more, and no other row is touched"
-    story = Story("closed", why, {"it": EVENT | {"per_day": 2}, "other": EVENT})
-    story.begin(0, 8)
+@trace("closed", it=EVENT | {"per_day": 2}, other=EVENT)
+def closed(story: Story) -> None:
+    """Of a closed row nothing is drawn or sent any more, and no other row is touched."""
     story.at(0, 9).record(True)
     one = story.store(True, share=0.1)
     story.record(False)
@@ -455,28 +440,27 @@ def closed() -> Story:
     story.start()
     story.record(True)
     story.record(True, "other")
-    return story.sent(story.store(True, "other", period=1)).end(5)
+    story.sent(story.store(True, "other", period=1)).end(5)
 
 
-def closed_period() -> Story:
-    why = "with linkage `period` a closed row is one period's; `duplicate` ends a report as well"
-    story = Story("closed period", why, {"it": {"unit": "event", "per_day": 2}})
-    story.begin(0, 8)
+@trace("closed period", it={"unit": "event", "per_day": 2})
+def closed_period(story: Story) -> None:
+    """With linkage `period` a closed row is one period's; `duplicate` ends a report as well."""
     story.at(0, 9).record()
     story.sent(story.store(), reply=verdicts("closed"))
     story.at(0, 12).record()
     story.at(1, 9).record()
     story.sent(story.store(period=1), reply=verdicts("duplicate"))
     story.at(1, 12).record()
-    return story.sent(story.store(period=1, answer=1)).end(5)
+    story.sent(story.store(period=1, answer=1)).end(5)
 
 
 # -- consent ---------------------------------------------------------------------------------------
 
 
-def withdrawn() -> Story:
-    why = "a no wipes what waits; after another yes no slot is used again"
-    story = Story("withdrawal", why, {"it": {}})
+@trace("withdrawal", begun=False, it={})
+def withdrawn(story: Story) -> None:
+    """A no wipes what waits; after another yes no slot is used again."""
     story.at(0, 7).start()
     story.record()
     story.at(0, 8).consent()
@@ -487,30 +471,24 @@ def withdrawn() -> Story:
     story.at(0, 12).consent()
     story.record()
     story.at(1, 9).record()
-    return story.sent(story.store(period=1)).end(3)
+    story.sent(story.store(period=1)).end(3)
 
 
-def withdrawn_value() -> Story:
-    return seed_with(_withdrawn_value, middle_of_day())
-
-
-def _withdrawn_value(seed: str) -> Story:
-    why = "a no wipes the running value: after another yes only later records count"
-    story = Story("withdrawal of a running value", why, {"it": LAST | {"takes": "any"}}, seed=seed)
-    story.begin(0, 8)
+@trace("withdrawal of a running value", fits=middle_of_day(), it=LAST | {"takes": "any"})
+def withdrawn_value(story: Story) -> None:
+    """A no wipes the running value: after another yes only later records count."""
     instant = story.instant(period=1)
     story.at(instant - 3 * HOUR).record(True)
     story.at(instant - 2 * HOUR).consent(granted=False)
     story.at(instant - 1 * HOUR).consent()
     story.at(instant - 0.5 * HOUR).record(False)
     story.frozen(period=1)
-    return story.sent(story.store(False, period=1)).end(3)
+    story.sent(story.store(False, period=1)).end(3)
 
 
-def forgotten() -> Story:
-    why = "nothing is sent by `forget`, nor under an old pseudonym after it; what is spent is spent"
-    story = Story("forget", why, {"it": EVENT | {"per_day": 2}})
-    story.begin(0, 8)
+@trace("forget", it=EVENT | {"per_day": 2})
+def forgotten(story: Story) -> None:
+    """Nothing is sent by `forget`, nor under an old pseudonym after it; what is spent is spent."""
     story.at(0, 9).record(True)
     sent = story.store(True, share=0.1)
     story.record(False)
@@ -522,13 +500,12 @@ def forgotten() -> Story:
     story.at(0, 11).record(True)
     story.store(True)  # the day is paid for: drawn, refused and never sent
     story.at(1, 9).record(True)
-    return story.sent(story.store(True, period=1)).end(3)
+    story.sent(story.store(True, period=1)).end(3)
 
 
-def answering_periods() -> Story:
-    why = "the drawn periods are answered, of the root: the same before and after `forget`"
-    story = Story("answering periods", why, {"it": {"answers": 15}})
-    story.begin(0, 8)
+@trace("answering periods", it={"answers": 15})
+def answering_periods(story: Story) -> None:
+    """The drawn periods are answered, of the root: the same before and after `forget`."""
     (collection,) = story.collections.values()
     drawn = schedule.draw_answering_periods(story.root, collection)
     for period in range(12):
@@ -538,13 +515,12 @@ def answering_periods() -> Story:
         story.at(period, 9).record()
         if period in drawn:
             story.sent(story.store(period=period))
-    return story.end(14)
+    story.end(14)
 
 
-def copied() -> Story:
-    why = "a copied state sends nothing that waited, and answers no period that had begun"
-    story = Story("copied state", why, {"it": EVENT, "other": {}})
-    story.begin(0, 8)
+@trace("copied state", it=EVENT, other={})
+def copied(story: Story) -> None:
+    """A copied state sends nothing that waited, and answers no period that had begun."""
     story.at(0, 9).record()
     story.sent(story.store())
     story.at(0, 11).record(True, "other")
@@ -556,21 +532,15 @@ def copied() -> Story:
     story.record()
     story.record(True, "other")
     story.at(1, 9).record()
-    return story.sent(story.store(period=1)).end(3)
+    story.sent(story.store(period=1)).end(3)
 
 
-def redefined() -> Story:
-    return seed_with(_redefined, middle_of_day("held"))
-
-
-def _redefined(seed: str) -> Story:
-    why = (
-        "another form of a definition: what waits is sent, a running value is wiped; no new consent"
-    )
-    tables = {"it": {}, "held": LAST}
-    changed = {name: {**keys, "question": "Is it?"} for name, keys in tables.items()}
-    story = Story("definition replaced", why, tables, seed=seed)
-    story.begin(0, 8)
+@trace("definition replaced", fits=middle_of_day("held"), it={}, held=LAST)
+def redefined(story: Story) -> None:
+    """Another form of a definition: what waits is sent, a running value is wiped; no new
+    consent.
+    """
+    changed = {name: {**keys, "question": "Is it?"} for name, keys in (("it", {}), ("held", LAST))}
     instant = story.instant("held", 1)
     story.at(instant - 2 * HOUR).record(True, "held")
     story.record(True)
@@ -582,29 +552,27 @@ def _redefined(seed: str) -> Story:
     story.at(2, 9).record(True)
     story.at(3, 9).consent()
     story.record(True)
-    return story.sent(story.store(True, period=3)).end(4)
+    story.sent(story.store(True, period=3)).end(4)
 
 
 # -- clocks and restarts ---------------------------------------------------------------------------
 
 
-def clock_back() -> Story:
-    why = "after an answer for a period no earlier one is answered, whatever the clock says"
-    story = Story("clock set back", why, {"it": {}})
-    story.begin(0, 8)
+@trace("clock set back", it={})
+def clock_back(story: Story) -> None:
+    """After an answer for a period no earlier one is answered, whatever the clock says."""
     story.at(3, 9).record(True)
     story.sent(story.store(True, period=3))
     story.at(3, 10).clock(1, 9)
     story.record(False)
     story.at(3, 20).record(False)
     story.at(4, 9).record(False)
-    return story.sent(story.store(False, period=4)).end(5)
+    story.sent(story.store(False, period=4)).end(5)
 
 
-def clock_ahead() -> Story:
-    why = "a clock ahead answers early; once it is right, what it put off is due within the hour"
-    story = Story("clock ahead", why, {"it": {}})
-    story.begin(0, 8)
+@trace("clock ahead", it={})
+def clock_ahead(story: Story) -> None:
+    """A clock ahead answers early; once it is right, what it put off is due within the hour."""
     story.at(0, 8, 600).clock(20, 9)
     story.record(True)
     waiting = story.store(True, period=20)
@@ -618,16 +586,15 @@ def clock_ahead() -> Story:
     story.sent(waiting)
     story.at(19, 9).record(False)
     story.at(21, 9).record(False)
-    return story.sent(story.store(False, period=21)).end(23)
+    story.sent(story.store(False, period=21)).end(23)
 
 
-def overdue() -> Story:
-    why = "after a stop or a sleep everything overdue gets a time of its own within the next hour"
-    story = Story("overdue", why, {"it": {}, "other": {}})
-    story.begin(0, 8)
+@trace("overdue", it={}, other={})
+def overdue(story: Story) -> None:
+    """After a stop or a sleep everything overdue gets a time of its own within the next hour."""
     _overdue(story, 0, sleep=False)
     _overdue(story, 1, sleep=True)
-    return story.end(3)
+    story.end(3)
 
 
 def _overdue(story: Story, period: int, *, sleep: bool) -> None:
@@ -647,10 +614,9 @@ def _overdue(story: Story, period: int, *, sleep: bool) -> None:
     story.sent(spread[1]).sent(spread[0])
 
 
-def restart() -> Story:
-    why = "a restart draws nothing again: neither the message nor the time, nor a back-off"
-    story = Story("restart", why, {"it": {}})
-    story.begin(0, 8)
+@trace("restart", it={})
+def restart(story: Story) -> None:
+    """A restart draws nothing again: neither the message nor the time, nor a back-off."""
     story.at(0, 9).record()
     waiting = story.store(share=0.5)
     story.at(0, 9, 60).stop()
@@ -662,18 +628,7 @@ def restart() -> Story:
     story.start()
     story.sent(waiting, reply=NO_REPLY)
     (waiting,) = story.back_off(waiting, share=0.125, seen=2)
-    return story.sent(waiting).end(5)
-
-
-STORIES: tuple[Callable[[], Story], ...] = (
-    first, last, any_value, total, returning, two_answers, unlinked, trend, true_value, tokens,
-    hidden, hidden_return,
-    lost_reply, not_connected, unknown_verdict, kept_verdicts, partial_full, unknown_version,
-    rejected, other_statuses, retry_after, age_limit, dropped_verdicts,
-    closed, closed_period,
-    withdrawn, withdrawn_value, forgotten, answering_periods, copied, redefined,
-    clock_back, clock_ahead, overdue, restart,
-)  # fmt: skip
+    story.sent(waiting).end(5)
 
 
 def contents() -> str:

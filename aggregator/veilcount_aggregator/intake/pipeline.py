@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from veilcount_analysis.mechanisms import valid_messages
 from veilcount_analysis.series.series import Series
 from veilcount_shared.report import Losses
 from veilcount_shared.verdict import Verdict
@@ -27,22 +26,28 @@ from ..store import (
     CODES,
     COUNTED,
     LIMITED,
-    ROW_BYTES,
     UNDECIDED,
     VERDICT,
     VERDICTS,
     Codes,
-    Quota,
+    Flags,
     SeriesReports,
     ServiceCounter,
 )
 from .body_limit import within_limit
 from .decode import DecodedGroup, ReportColumns
+from .definition_check import (
+    CheckedReports,
+    Chosen,
+    RulesOfDay,
+    SeriesRules,
+    Shape,
+    check_reports,
+)
 from .pseudonym_limit import PseudonymLimit, RequestOrigin
 from .token_check import reject_invalid_tokens
 
 Commit = Callable[[Sequence[SeriesReports]], list[Codes]]
-Chosen = np.ndarray[tuple[int], np.dtype[np.bool_]]
 Places = np.ndarray[tuple[int], np.dtype[np.intp]]
 #: what a request gets: the verdicts of its reports, or why there are none
 Outcome = Codes | Exception
@@ -111,6 +116,7 @@ class IntakePipeline:
     commit: Commit
     service_counters: ServiceCounters
     limit: PseudonymLimit
+    rules: RulesOfDay = field(default_factory=RulesOfDay)
 
     def process(
         self,
@@ -164,6 +170,7 @@ class IntakePipeline:
             self._count_losses(losses, known)
         refused = _untrusted(judged, known, days)
         admitted = within_limit(group, self.limit.for_body(origin))
+        tables: dict[Shape, list[tuple[SeriesRules, ReportColumns]]] = {}
         unknown = 0
         for columns in group.series_columns:
             series = known.get(columns.fingerprint)
@@ -171,56 +178,64 @@ class IntakePipeline:
                 unknown += len(columns)
                 continue
             within = self._within(columns, admitted, verdicts)
-            if not len(within):  # a body may name every definition
-                continue
-            accepted = self._accepted(series, within, days.day, verdicts)
+            if len(within):  # a body may name every definition
+                rules = self.rules.of(series, days.day)
+                tables.setdefault(rules.shape(within), []).append((rules, within))
+        for shape, parts in tables.items():
+            checked = check_reports(shape, parts)
+            accepted = self._accepted(checked, verdicts)
             if refused is not None:
-                accepted &= ~refused[within.places]
-            judged.batches.extend(self._by_limit(series, within, accepted, days.day, origin))
+                accepted &= ~refused[checked.table.places]
+            judged.batches.extend(self._by_limit(checked, accepted, origin))
         if unknown:
             self._count("", Verdict.UNKNOWN_COLLECTION, unknown)
         return judged
 
-    def _accepted(
-        self, series: Series, columns: ReportColumns, day: date, verdicts: Codes
-    ) -> Chosen:
-        """Check reports by their definition; return which of them the store has to decide."""
-        codes = check_reports(series, columns)
-        if series.has_tokens:
-            oldest, newest = series.open_periods(day)
-            reject_invalid_tokens(series, columns, codes, range(oldest, newest + 1))
-        verdicts[columns.places] = codes
-        accepted: Chosen = codes == COUNTED
+    def _accepted(self, checked: CheckedReports, verdicts: Codes) -> Flags:
+        """Take the verdicts by definition; return which reports the store has to decide."""
+        for rules, rows in checked.parts:
+            if rules.series.has_tokens:
+                periods = range(rules.oldest, rules.newest + 1)
+                columns, codes = checked.table.select(rows), checked.codes[rows]
+                reject_invalid_tokens(rules.series, columns, codes, periods)
+        verdicts[checked.table.places] = checked.codes
+        accepted: Flags = checked.codes == COUNTED
         if not accepted.all():
-            self._count_rejected(series, codes)
+            for rules, rows in checked.parts:
+                self._count_rejected(rules.series, checked.codes[rows])
         return accepted
 
     def _by_limit(
-        self,
-        series: Series,
-        columns: ReportColumns,
-        accepted: Chosen,
-        day: date,
-        origin: RequestOrigin | None,
+        self, checked: CheckedReports, accepted: Flags, origin: RequestOrigin | None
     ) -> Iterator[tuple[Places, SeriesReports]]:
-        """Yield the reports that fit their definition, those of one limit together."""
-        if not accepted.any():
+        """Yield the reports that fit their definitions, those of one series and limit together."""
+        complete = bool(accepted.all())
+        for (series, *_), rows in checked.parts:
+            chosen: Chosen = rows  # a slice, where all are chosen, copies nothing
+            if not complete:
+                places = rows.start + np.flatnonzero(accepted[rows])
+                if not len(places):
+                    continue
+                chosen = places
+            quota = self.limit.quota(series, origin)
+            for some, limit in self._limits(series, checked, chosen):
+                reports = checked.series_reports(series, some, limit, quota)
+                yield checked.table.places[some], reports
+
+    def _limits(
+        self, series: Series, checked: CheckedReports, chosen: Chosen
+    ) -> Iterator[tuple[Chosen, int]]:
+        """Yield reports of a series, those of one limit together."""
+        if not self.limit.is_secret(series):
+            yield chosen, self.limit.most
             return
-        quota = self.limit.quota(series, origin)
-        groups: list[tuple[Chosen | slice, int]] = []
-        if self.limit.is_secret(series):
-            for period in np.unique(columns.periods[accepted]).tolist():
-                chosen = accepted & (columns.periods == period)
-                groups.append((chosen, self.limit.for_period(series, period)))
-        else:
-            # a slice, where all are chosen, copies nothing
-            groups.append((slice(None) if accepted.all() else accepted, self.limit.most))
-        for group, limit in groups:
-            reports = to_series_reports(series, columns, group, day, limit, quota=quota)
-            yield columns.places[group], reports
+        places = np.arange(len(checked.table))[chosen]
+        periods = checked.table.periods[chosen]
+        for period in np.unique(periods).tolist():
+            yield places[periods == period], self.limit.for_period(series, period)
 
     def _within(
-        self, columns: ReportColumns, admitted: Chosen | None, verdicts: Codes
+        self, columns: ReportColumns, admitted: Flags | None, verdicts: Codes
     ) -> ReportColumns:
         """Return the reports within their body's limit; the others are `full`, and not checked."""
         if admitted is None:
@@ -255,7 +270,7 @@ class IntakePipeline:
                 )
 
 
-def _untrusted(judged: JudgedGroup, known: Mapping[str, Series], days: IntakeDays) -> Chosen | None:
+def _untrusted(judged: JudgedGroup, known: Mapping[str, Series], days: IntakeDays) -> Flags | None:
     """Return which reports are of bodies that wait for the day to be confirmed, if any are.
 
     Those with a report that is stale by an unconfirmed day, but not by the day `sure`: devices drop
@@ -275,56 +290,3 @@ def _untrusted(judged: JudgedGroup, known: Mapping[str, Series], days: IntakeDay
             bodies = judged.bodies_of(columns.places[stale])
             judged.errors.update(dict.fromkeys(bodies.tolist(), waiting))
     return np.isin(judged.bodies_of(np.arange(len(judged.verdicts))), list(judged.errors))
-
-
-def check_reports(series: Series, columns: ReportColumns) -> Codes:
-    """Return each report's verdict by its definition, without the store and the time."""
-    collection = series.collection
-    width = collection.per_day
-    first = columns.periods * width if series.linked else 0
-    size = width if collection.slots >= width else 1
-    sound = (columns.periods < collection.periods) & (columns.segments < collection.cells)
-    granted = (columns.slots >= first) & (columns.slots < first + size)
-    messages = valid_messages(collection, columns.messages)
-    # What travels by shuffler is counted there alone: by two routes a report would count twice.
-    by_shuffler = collection.batch is not None
-    if bool(columns.tokens.shape[1]) != series.has_tokens or by_shuffler:
-        messages = np.zeros_like(messages)
-    codes = np.full(len(columns), COUNTED)
-    if (sound & granted & messages).all():  # nearly always
-        return codes
-    codes[~messages] = CODES[Verdict.MALFORMED]
-    codes[~granted] = CODES[Verdict.OVER_BUDGET]
-    codes[~sound] = CODES[Verdict.MALFORMED]
-    return codes
-
-
-def to_series_reports(
-    series: Series,
-    columns: ReportColumns,
-    chosen: Chosen | slice,
-    day: date,
-    limit: int,
-    *,
-    quota: Quota | None = None,
-) -> SeriesReports:
-    """Return the chosen reports in the form that the store commits, their ages judged."""
-    periods = columns.periods[chosen]
-    oldest, newest = series.open_periods(day)
-    otherwise = np.full(len(periods), COUNTED)
-    otherwise[periods > newest] = CODES[Verdict.EARLY]
-    otherwise[periods < oldest] = CODES[Verdict.STALE]
-    if series.closed:
-        otherwise[:] = CODES[Verdict.CLOSED]
-    return SeriesReports(
-        series,
-        columns.pseudonyms[chosen][:, :ROW_BYTES],
-        np.zeros_like(periods) if series.linked else periods,
-        periods,
-        columns.segments[chosen],
-        columns.slots[chosen],
-        columns.messages[chosen],
-        otherwise,
-        limit,
-        quota,
-    )

@@ -32,6 +32,7 @@ from .series_reports import Bytes as Bytes
 from .series_reports import Codes as Codes
 from .series_reports import Counters as Counters
 from .series_reports import Flags as Flags
+from .series_reports import Numbers as Numbers
 from .series_reports import Quota as Quota
 from .series_reports import SeriesReports as SeriesReports
 from .series_reports import ServiceCounter as ServiceCounter

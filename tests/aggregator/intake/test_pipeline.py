@@ -12,7 +12,8 @@ import pytest
 
 from veilcount_aggregator.intake.decode import DecodedBody, DecodedGroup
 from veilcount_aggregator.intake.decode.columns import columns_from_reports
-from veilcount_aggregator.intake.pipeline import IntakeDays, IntakePipeline, check_reports
+from veilcount_aggregator.intake.definition_check import SeriesRules, check_reports
+from veilcount_aggregator.intake.pipeline import IntakeDays, IntakePipeline
 from veilcount_aggregator.intake.pseudonym_limit import PseudonymLimit
 from veilcount_aggregator.records.service_counters import ServiceCounters
 from veilcount_aggregator.records.verdict_counts import LOSS
@@ -97,7 +98,9 @@ def test_each_report_is_judged_as_the_definition_says(series: Series) -> None:
         except ReportError as error:
             expected.append(verdict_from_error(error))
 
-    codes = check_reports(series, columns_from_reports(reports)[0])
+    (columns,) = columns_from_reports(reports)
+    rules = SeriesRules.of(series, series.collection.start)
+    codes = check_reports(rules.shape(columns), [(rules, columns)]).codes
     assert [VERDICTS[code] for code in codes] == expected
 
 

@@ -1,4 +1,4 @@
-"""Budgets, trust-model comparisons and plans: guaranteed and spent, predicted and observed."""
+"""Budgets and trust-model comparisons: guaranteed and spent, predicted and observed."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ from ...client.device_fixtures import definitions_text
 from ..web.api.deployment_fixtures import CENTRAL, Deployment, deployment
 from .conftest import AFTER, BEFORE
 from .simulated_reports import FILE, LISTS, counted, send, snapshot, typed
-
-TODAY = date(2026, 12, 5)
 
 
 def budget(deployed: Deployment, name: str, n: str = "") -> queries.BudgetResult:
@@ -196,25 +194,6 @@ def test_paired_collections_are_compared_over_the_released_periods(tmp_path: Pat
     assert dark.central.figure == pytest.approx(0.25, abs=5 * width / 2)
     assert dark.local.low < 0.25 < dark.local.high
     assert 0 < width < dark.local.high - dark.local.low
-
-
-# -- plans -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "params",
-    [
-        {"devices": "10000", "epsilon": "1", "trust": "shuffled", "values": "10"},
-        {"devices": "10000", "error": "0.02"},
-        {"epsilon": "0.7", "error": "0.02", "range": "0..240", "measure": "mean", "arms": "2"},
-    ],
-)
-def test_two_numbers_give_the_third(params: dict[str, str | list[str]]) -> None:
-    found = queries.plan(queries.PlanQuery.parse(typed(**params)), TODAY)
-
-    assert found.found not in params
-    assert "guesses a yes/no right at most" in found.sentence
-    assert f"from = {TODAY}" in found.toml
 
 
 # -- JSON ------------------------------------------------------------------------------------------

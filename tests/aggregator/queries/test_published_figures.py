@@ -138,9 +138,7 @@ def test_all_figures_are_computed_from_what_is_published(made: Deployment) -> No
     assert second.headline
 
 
-def test_a_twin_is_published_with_the_definition_that_it_is_declared_with(
-    made: Deployment,
-) -> None:
+def test_a_twin_is_published_with_the_definition_that_it_is_declared_with(made: Deployment) -> None:
     """Without it nobody could compute its fingerprint; planted: the twin is left out."""
     send(made, "local", [300, 700])
     at(made, date(2027, 1, 15))

@@ -38,10 +38,7 @@ def test_every_parameter_is_parsed() -> None:
         series=("abc",),
     )
     assert others == queries.EstimateQuery(
-        top=5,
-        among=queries.Denominator.ANSWERED,
-        looks=LookCount.EVERY,
-        fakes=Fraction(1, 50),
+        top=5, among=queries.Denominator.ANSWERED, looks=LookCount.EVERY, fakes=Fraction(1, 50)
     )
     assert question(page="2", size="10", values="").size == 10
     assert question(group=["g:1,2"]).groups == ("g:1,2",)

@@ -15,30 +15,17 @@ from veilcount_analysis.series.packed_rows import rows_from_numbers
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared.mechanisms import TrendMechanism
 
+from ...client.device_fixtures import definitions_text
 from ..web.api.deployment_fixtures import Deployment, deployment
 from ..web.dashboard.page_fixtures import logged_in
 from .simulated_reports import compare, counted, estimate, figures_of, send_rows
 
-FILE = """app = "acme"
-[premium]
-question = "Has the person a premium plan?"
-boolean = true
-measure = "trend"
-changes = 1
-epsilon = 4
-unit = "day"
-from = 2026-12-01
-until = 2026-12-13
-[idle]
-question = "Is it used?"
-boolean = true
-measure = "trend"
-changes = 3
-epsilon = 1
-unit = "month"
-from = 2026-12-01
-until = 2027-12-01
-"""
+FILE = definitions_text(
+    "acme",
+    {"measure": "trend"},
+    premium={"changes": 1, "epsilon": 4, "until": "2026-12-13"},
+    idle={"changes": 3, "unit": "month", "until": "2027-12-01"},
+)
 PEOPLE, DAYS = 6_000, 9  # that are over on the tenth
 BECOMES_TRUE = np.random.default_rng(1).geometric(0.12, PEOPLE) - 1  # on this day, and stays
 
@@ -89,9 +76,7 @@ def test_each_day_has_the_share_at_its_end_with_an_interval_that_covers(
     assert sum(row.figure or 0 for row in figures_of(days[3])) == pytest.approx(1)
 
 
-def test_a_range_has_the_share_at_the_end_of_its_last_day_that_is_over(
-    premium: Deployment,
-) -> None:
+def test_a_range_has_the_share_at_the_end_of_its_last_day_that_is_over(premium: Deployment) -> None:
     (whole,), (part,) = (
         estimate(premium, "premium", **days).series for days in ({}, {"to": "2026-12-06"})
     )

@@ -27,22 +27,13 @@ from veilcount_aggregator.store.records import TRIES, update_records
 from veilcount_aggregator.store.retention.retention_guard import epochs_over
 from veilcount_analysis.series.series import Series
 
+from ...client.device_fixtures import definitions_text
 from ...system.server import wait_until
 from ..aggregator_fixtures import SteppedClock, make_collection
 from ..record_reads import CountedReads
 
 NOW = datetime(2026, 12, 3, 12, tzinfo=UTC)
-FILE = """
-app = "acme"
-
-[theme]
-question = "Which theme?"
-values = ["light", "dark"]
-epsilon = 1
-unit = "day"
-from = 2026-12-01
-until = 2026-12-31
-"""
+FILE = definitions_text(theme={"question": "Which theme?", "values": ["light", "dark"]})
 
 
 @pytest.fixture

@@ -22,26 +22,13 @@ from veilcount_aggregator.store import Record, Store
 from veilcount_shared import Collection, load_collections
 from veilcount_shared.errors import DefinitionError
 
+from ...client.device_fixtures import definitions_text
+
 NOW = datetime(2026, 12, 3, 12, tzinfo=UTC)
-FILE = """
-app = "acme"
-
-[theme]
-question = "Which theme?"
-values = ["light", "dark"]
-epsilon = 1
-unit = "day"
-from = 2026-12-01
-until = 2026-12-31
-
-[plugin]
-question = "Which plugin?"
-values_file = "plugins.txt"
-epsilon = 2
-unit = "day"
-from = 2026-12-01
-until = 2026-12-31
-"""
+FILE = definitions_text(
+    theme={"question": "Which theme?", "values": ["light", "dark"]},
+    plugin={"values_file": "plugins.txt", "epsilon": 2},
+)
 PLUGINS = "one\r\ntwo\nthree"
 CHANGED = FILE.replace("epsilon = 1", "epsilon = 2")
 SENT = DefinitionSource(FILE, {"plugins.txt": PLUGINS})

@@ -19,13 +19,7 @@ from veilcount_aggregator.releases.budget_ledger import load_releases, release_r
 from veilcount_aggregator.releases.curator import Curator, DrawFailed
 from veilcount_aggregator.releases.privacy_filter import PrivacyFilter
 from veilcount_aggregator.store import Store
-from veilcount_analysis.releases import (
-    NoiseKind,
-    Release,
-    draw_release,
-    part_noise,
-    quantile,
-)
+from veilcount_analysis.releases import NoiseKind, Release, draw_release, part_noise, quantile
 from veilcount_shared.domain import Boolean, Choice
 
 from ..curator_fixtures import AGE, OVER, curator, fill, series, wanted

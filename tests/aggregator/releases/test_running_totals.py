@@ -39,9 +39,7 @@ LAPLACE, GAUSSIAN = NoiseKind.LAPLACE, NoiseKind.GAUSSIAN
 
 
 def priced(
-    domain: Boolean | Choice | Number | None = None,
-    adjacency: Adjacency = ADD_REMOVE,
-    **cost: str,
+    domain: Boolean | Choice | Number | None = None, adjacency: Adjacency = ADD_REMOVE, **cost: str
 ) -> PricedQuery:
     """Over all 81 days of the collection."""
     each = collection(
@@ -209,9 +207,7 @@ def test_no_neighbour_is_farther_than_the_sensitivity(
 
 
 @pytest.mark.parametrize(
-    ("cost", "kind"),
-    [({"epsilon": "0.5"}, LAPLACE), ({"rho": "0.01"}, GAUSSIAN)],
-    ids=str,
+    ("cost", "kind"), [({"epsilon": "0.5"}, LAPLACE), ({"rho": "0.01"}, GAUSSIAN)], ids=str
 )
 def test_released_totals_cover_and_noise_of_a_wrong_scale_does_not(
     cost: dict[str, str], kind: NoiseKind

@@ -34,9 +34,7 @@ from veilcount_analysis.releases import (
     price_query,
     quantile,
 )
-from veilcount_analysis.releases.opendp_noise import (
-    calibrated_gaussian_scale,
-)
+from veilcount_analysis.releases.opendp_noise import calibrated_gaussian_scale
 from veilcount_analysis.releases.price import period_budget
 from veilcount_analysis.releases.sensitivity import person_contributions
 from veilcount_analysis.releases.zcdp import RHO_GRAIN, rho_budget

@@ -28,19 +28,11 @@ from veilcount_aggregator.store.retention.clock_guard import ClockState
 from veilcount_aggregator.store.transfer_format import decode_numbers
 from veilcount_serving.structured_logging import NAME, FaultLog
 
+from ...client.device_fixtures import definitions_text
 from ...system.server import wait_until
 
 NOTE = ServiceCounter("answered", "", -1, "reports:2xx:0.01")
-FILE = """
-app = "acme-editor"
-[autosave]
-question = "Is autosave on?"
-boolean = true
-epsilon = 1
-unit = "day"
-from = 2026-11-01
-until = 2026-12-01
-"""
+FILE = definitions_text("acme-editor", autosave={"from": "2026-11-01", "until": "2026-12-01"})
 
 
 @dataclass

@@ -95,8 +95,9 @@ def test_a_table_counted_at_once_is_judged_as_its_reports_one_by_one(
     case: tuple[int, list[SeriesReports]],
 ) -> None:
     dropped, group = case
-    at_once = judged(dropped, group)
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(slot_rules, "FEW", 0)
+        at_once = judged(dropped, group)
         patch.setattr(slot_rules, "_count_all", lambda *_: False)
 
         assert judged(dropped, group) == at_once

@@ -96,9 +96,7 @@ def test_a_transform_of_fewer_digits_is_noticed() -> None:
     assert not np.array_equal(large._rounded(lambda at: cells[at], range(1_000), rough), exact)
 
 
-def test_many_reports_have_a_transform_in_double_precision(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_many_reports_have_a_transform_in_double_precision(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Cycle] = []
     small, double = cycle(5, 4), Cycle._meets
 

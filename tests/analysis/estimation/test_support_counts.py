@@ -26,12 +26,7 @@ from veilcount_analysis.mechanisms.handler import (
     joint_handler,
 )
 from veilcount_analysis.simulation import simulate, simulate_messages
-from veilcount_shared.mechanisms import (
-    DrawnBit,
-    HashedStrings,
-    ProjectiveGeometry,
-    SubsetSelection,
-)
+from veilcount_shared.mechanisms import DrawnBit, HashedStrings, ProjectiveGeometry, SubsetSelection
 from veilcount_shared.mechanisms.finite_field import get_field
 from veilcount_shared.mechanisms.projective_geometry import points
 

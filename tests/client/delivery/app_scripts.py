@@ -14,8 +14,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NoReturn
 
@@ -23,10 +22,12 @@ from veilcount_client import Client
 from veilcount_client.delivery import deadline, transport
 from veilcount_client.state import sqlite, sqlite_commit
 
+from ...processes import limit_files, limited_files
 from . import fork_scripts
 from .app_client import MARKED, PER_DAY, around_sending, client_of, consenting, emit, worker_of
 
 PRELOADED = (deadline,)  # what each client imports, and few scripts need
+FULL = 4096  # bytes: no file of a device has so few
 ENDLESS = 600.0  # seconds: an app that waits for so long is killed, and its test fails
 
 
@@ -131,19 +132,10 @@ def deliver(url: str, folder: str, start: str, persons: str = "") -> None:
 # -- a disk that is full, a folder that is not there -----------------------------------------------
 
 
-@contextmanager
-def full_disk() -> Iterator[None]:
-    sys.dont_write_bytecode = True  # a compiled module that is cut off would stay so
-    _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, most))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
-
-
 def fill_the_disk(url: str, folder: str) -> None:
     """Record while files may not grow, and again when they may."""
     client = consenting(url, folder)
-    with full_disk():
+    with limited_files(FULL):
         for _ in range(20):
             client.record("event", True)
         client.record("theme", f"{MARKED} value", arm="A")
@@ -156,7 +148,7 @@ def fill_the_disk(url: str, folder: str) -> None:
 
 def end_on_a_full_disk(url: str, folder: str) -> None:
     client = consenting(url, folder)
-    full_disk().__enter__()
+    limit_files(FULL)
     client.record("event", True)
     emit("ended")
 

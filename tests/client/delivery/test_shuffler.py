@@ -24,12 +24,7 @@ from veilcount_shared.shuffling.times import grace_end
 from ..device_fixtures import DAY, HOUR, at, set_clock
 from .app_client import NOBODY
 from .server_fixtures import Behaviour, Server, answering, problem, serving
-from .shuffler_fixtures import (
-    KEYS,
-    FakeShuffler,
-    device,
-    hurried,
-)
+from .shuffler_fixtures import KEYS, FakeShuffler, device, hurried
 
 # -- the life of a report --------------------------------------------------------------------------
 

@@ -19,14 +19,7 @@ from veilcount_shared.oblivious_http.key_file import encode_key_file
 from veilcount_shared.shuffling.envelope import Envelope
 
 from ..device_fixtures import DAY, Device, at
-from .shuffler_fixtures import (
-    COLLECTIONS,
-    KEY,
-    KEYS,
-    FakeShuffler,
-    device,
-    hurried,
-)
+from .shuffler_fixtures import COLLECTIONS, KEY, KEYS, FakeShuffler, device, hurried
 
 # -- the route -------------------------------------------------------------------------------------
 

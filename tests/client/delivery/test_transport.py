@@ -11,13 +11,7 @@ import pytest
 from veilcount_client.delivery import transport
 from veilcount_client.delivery.backoff import retry_after
 from veilcount_client.delivery.padded_bodies import SIZES, encode_padded
-from veilcount_client.delivery.transport import (
-    Delivered,
-    HttpTransport,
-    Later,
-    Outcome,
-    Rejected,
-)
+from veilcount_client.delivery.transport import Delivered, HttpTransport, Later, Outcome, Rejected
 from veilcount_shared.problem_details import PROBLEM_TYPE, UNKNOWN_VERSION, Problem
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.verdict import UNKNOWN_VERDICT, Verdict

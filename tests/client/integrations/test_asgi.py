@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 import requests
@@ -26,8 +25,6 @@ from veilcount_client import Person
 from veilcount_client.integrations import pages
 from veilcount_client.integrations.app_client import clients
 from veilcount_client.integrations.asgi import App, AsgiVeilcount, Scope
-from veilcount_client.state import StateError
-from veilcount_client.state.sqlite import SqliteState
 from veilcount_client.testing import ClientHarness
 
 from ..delivery.app_client import NOBODY
@@ -244,20 +241,6 @@ def test_addresses_and_methods_that_there_are_not(veilcount: ClientHarness) -> N
     assert [(page.status_code, page.headers["Allow"]) for page in wrong] == [(405, "GET, HEAD")] * 2
     assert (head.status_code, head.text) == (200, "")
     assert int(head.headers["Content-Length"]) > 1000
-
-
-def test_statistics_that_cannot_be_reached_are_an_apology(veilcount: ClientHarness) -> None:
-    app, statistics = fastapi_app()
-    statistics._options["strict"] = False
-    with visiting(app, "ann") as (ann,):
-        with patch.object(SqliteState, "consent", side_effect=StateError("/srv/secret is full")):
-            failed = ann.answer("yes")
-        with patch.object(SqliteState, "spent", side_effect=StateError("/srv/secret is full")):
-            shown = [ann.get(f"/privacy/{path}") for path in ("consent", "receipt")]
-
-    assert (failed.status_code, "could not be stored" in failed.text) == (503, True)
-    assert [page.status_code for page in shown] == [503, 200]
-    assert not any("/srv" in page.text for page in (failed, *shown))
 
 
 def test_an_app_of_one_person_needs_no_login_but_a_session(veilcount: ClientHarness) -> None:

@@ -21,22 +21,22 @@ from veilcount_shared.verdict import Verdict
 
 from ...aggregator.web.api.deployment_fixtures import NOW as TODAY
 from ...aggregator.web.api.deployment_fixtures import deployment
-from ..device_fixtures import HOUR, Device, at, file, minutes_of, one_collection, set_clock
+from ..device_fixtures import (
+    HOUR,
+    Device,
+    at,
+    definitions_text,
+    file,
+    minutes_of,
+    one_collection,
+    set_clock,
+)
 
 LINKED = {"linkage": "collection"}
 EVENT: dict[str, object] = {"unit": "event", "per_day": 2, **LINKED}
-FILE = """
-app = "acme"
-[it]
-question = "?"
-boolean = true
-epsilon = 1
-unit = "event"
-per_day = 2
-linkage = "collection"
-from = 2026-12-01
-until = 2026-12-31
-"""
+FILE = definitions_text(
+    it={"question": "?", "unit": "event", "per_day": 2, "linkage": "collection"}
+)
 
 
 class ClosingDevice(Device):

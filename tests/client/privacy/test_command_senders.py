@@ -72,9 +72,7 @@ def stay(device: Device, until: float) -> None:
         device.run_until(min(until, max(device.due() or until, device.clock.now() + 1)))
 
 
-def test_a_report_leaves_at_the_very_instant_as_of_an_app_that_runs_all_day(
-    tmp_path: Path,
-) -> None:
+def test_a_report_leaves_at_the_very_instant_as_of_an_app_that_runs_all_day(tmp_path: Path) -> None:
     """The sender is there at each drawn instant, and nothing is drawn again."""
     usual = arrivals(tmp_path / "all day", all_day)
 

@@ -108,10 +108,7 @@ def test_a_request_that_names_a_row_is_seen(tmp_path: Path) -> None:
 
     left: list[Any] = []
     forgetting_all, running = SqliteState.forget, Uploader.run
-    with (
-        patch.object(SqliteState, "forget", forgetting),
-        patch.object(Uploader, "run", closing),
-    ):
+    with patch.object(SqliteState, "forget", forgetting), patch.object(Uploader, "run", closing):
         assert what_follows(tmp_path, runs_on) > 0
 
 

@@ -124,10 +124,7 @@ def spreads_before_it_sweeps() -> Iterator[None]:
         late = state.overdue(now - 1, math.inf, 1000)
         state.reschedule({report.number: now + 60 * report.number for report in late})
 
-    with (
-        patch.object(Device, "start", start),
-        patch.object(Uploader, "_postpone", lambda *_: None),
-    ):
+    with patch.object(Device, "start", start), patch.object(Uploader, "_postpone", lambda *_: None):
         yield
 
 
@@ -143,10 +140,7 @@ def closes_to_absences_alone() -> Iterator[None]:
 
     closed: list[object] = []
     original = Recorder._missing
-    with (
-        patch.object(SqliteState, "close_row", keep),
-        patch.object(Recorder, "_missing", missing),
-    ):
+    with patch.object(SqliteState, "close_row", keep), patch.object(Recorder, "_missing", missing):
         yield
 
 

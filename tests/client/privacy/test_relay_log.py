@@ -43,8 +43,7 @@ HIDDEN = file(
     click={"unit": "event", "per_day": 2, "presence": "hidden", "linkage": "none"},
 )
 QUESTIONS = file(
-    a={},
-    b={"values": [f"v{place}" for place in range(300)], "segments": {"arm": ["A", "B"]}},
+    a={}, b={"values": [f"v{place}" for place in range(300)], "segments": {"arm": ["A", "B"]}}
 )
 ACTS: dict[str, Callable[[int], str]] = {
     **{action: lambda _, act=action: act for action in ACTIONS if action != "drop"},  # type: ignore[misc] # a default

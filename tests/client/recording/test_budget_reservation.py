@@ -64,7 +64,7 @@ RENAMED_AGAIN: Table = {"epsilon": 1, "replaces": "b"}
 FITTING: dict[str, list[tuple[Table, str]]] = {
     "in file order, skipping what does not fit": [({"ceiling": 40, "a": 2, "b": 3, "c": 1}, "a c")],
     "the day has a ceiling of its own": [
-        ({"ceiling": 1000, "daily": 4, "a": 2, "b": 3, "c": 2}, "a c"),
+        ({"ceiling": 1000, "daily": 4, "a": 2, "b": 3, "c": 2}, "a c")
     ],
     "the first file sets the ceilings, an explicit one holds only while it is passed": [
         ({"a": 1}, "a"),

@@ -7,13 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from veilcount_client.state import (
-    ClientState,
-    DrawOutcome,
-    HeldChange,
-    ReportDraw,
-    SpentBudget,
-)
+from veilcount_client.state import ClientState, DrawOutcome, HeldChange, ReportDraw, SpentBudget
 
 from .conftest import Engine
 from .state_fixtures import (

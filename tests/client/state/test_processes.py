@@ -26,19 +26,7 @@ from veilcount_client.state.redis import RedisState
 from ...redis_server import RedisServer
 from .conftest import Engine, SqliteEngine
 from .state_apps import fork, share, start, store
-from .state_fixtures import (
-    ANN,
-    BEN,
-    COST,
-    NOW,
-    OTHER,
-    SERIES,
-    agree,
-    draw,
-    held,
-    lease_all,
-    spent,
-)
+from .state_fixtures import ANN, BEN, COST, NOW, OTHER, SERIES, agree, draw, held, lease_all, spent
 
 PROCESSES, THREADS, PERIODS = 3, 8, 12
 

@@ -96,9 +96,13 @@ class Campaign:
         return persons * 5
 
     def serve(self, store: str, *flags: str, port: int | None = None) -> Server:
-        """Start a server on a store, which is made if there is none."""
+        """Start a server on a store, which is made if there is none.
+
+        Its disk may become full: a compiled module that is cut off would stay so.
+        """
         arguments = ("--collections", str(self.file), "--dev", *flags)
-        return Server(store, self.file.parent, *arguments, port=port)
+        environ = {"PYTHONDONTWRITEBYTECODE": "1"}
+        return Server(store, self.file.parent, *arguments, port=port, environ=environ)
 
     def _answers(self, collection: Collection, randomness: SeededRandomSource) -> list[Report]:
         linked = Series(collection).linked

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise, repeat
 from struct import Struct
@@ -120,7 +119,7 @@ def _decode_alike(bodies: Sequence[bytes], head: _Head) -> DecodedBody | None:
     columns, first = [], 0
     for name, bodies_of_series in sorted(Counter(names).items()):
         rows_of_series = slice(first, first + bodies_of_series * head.reports)
-        columns.append(replace(whole.select(rows_of_series), fingerprint=name.hex()))
+        columns.append(whole.select(rows_of_series, name.hex()))
         first = rows_of_series.stop
     return DecodedBody(len(rows), tuple(columns), test=head.test)
 

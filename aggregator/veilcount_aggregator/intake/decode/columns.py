@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,10 +32,10 @@ class ReportColumns:
         """How many reports."""
         return len(self.places)
 
-    def select(self, rows: slice | NDArray[np.bool_]) -> ReportColumns:
-        """Return some of the reports."""
+    def select(self, rows: slice | NDArray[np.bool_], fingerprint: str = "") -> ReportColumns:
+        """Return some of the reports; of a table of several series, those of this one."""
         return ReportColumns(
-            self.fingerprint,
+            fingerprint or self.fingerprint,
             self.places[rows],
             self.pseudonyms[rows],
             self.periods[rows],
@@ -54,6 +54,17 @@ class DecodedBody:
     series_columns: tuple[ReportColumns, ...]
     losses: Losses | None = None
     test: bool = False
+
+
+_COLUMNS = tuple(column.name for column in fields(ReportColumns))[1:]
+
+
+def join_columns(parts: Sequence[ReportColumns]) -> ReportColumns:
+    """Return reports of series whose messages have one width as one table, in their order."""
+    if len(parts) == 1:
+        return parts[0]
+    columns = ([getattr(part, name) for part in parts] for name in _COLUMNS)
+    return ReportColumns("", *map(np.concatenate, columns))
 
 
 def columns_from_reports(reports: Sequence[Report]) -> tuple[ReportColumns, ...]:

@@ -1,59 +1,47 @@
 """The part of a group of reports that one shard gets, and its answers.
 
-A `SeriesBatch` has all reports of one series in a group, an `EpochBatch` those of one epoch and
-shard, a `ShardCommit` all of a shard. Each has the expected verdict of every report: a call adds
-up by these.
+An `EpochBatch` has the reports of one epoch and series, a `ShardCommit` all of a shard. Each report
+has an expected verdict: a call adds up by these.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from veilcount_analysis.mechanisms import increments
 
-from ..series_reports import (
-    COUNTED,
-    UNDECIDED,
-    Codes,
-    Numbers,
-    Quota,
-    SeriesReports,
-    ServiceCounts,
-    refusal_counts,
-)
+from ..series_reports import COUNTED, UNDECIDED, Bytes, Codes, ServiceCounts, refusal_counts
 from ..transfer_format import bitmap_bytes, join_key
+from .group_table import GroupPart, GroupSeries, GroupTable
 from .identity import StoreIdentity
 from .lua_library import pack, raw
-from .row_permutation import PermutedRows, RowPermutation
+from .row_permutation import RowPermutation
 from .shard_client import Command
 
-Chosen = NDArray[np.intp]
-
-
-@dataclass(frozen=True, slots=True)
-class SeriesBatch:
-    """All reports of one series in a group, and the expected verdict of each."""
-
-    reports: SeriesReports
-    row_limits: Numbers  # of each report's request
-    quotas: Sequence[Quota]
-    charged: Numbers  # each report's quota, counted from 1; 0: none
-    names: PermutedRows
-    expected: Codes  # updated by the answers
+_COUNTED = int(COUNTED)
 
 
 @dataclass(frozen=True, slots=True)
 class EpochBatch:
-    """The reports of one epoch and shard, in their order."""
+    """The reports of one epoch, series and shard, in their order."""
 
-    sheet: SeriesBatch
-    epoch: int
-    chosen: Chosen
+    table: GroupTable
+    part: GroupPart
+
+    @property
+    def of(self) -> GroupSeries:
+        """Return what they have in common with all of their series."""
+        return self.table.series[self.part.series]
+
+    @property
+    def expected(self) -> Codes:
+        """Return the expected verdict of each."""
+        return self.table.expected[self.part.rows]
 
     def page(self, shards: int) -> list[Any]:
         """Return the request for the epoch. Each shard has its share of a limit, rounded up.
@@ -61,53 +49,63 @@ class EpochBatch:
         Rows are spread evenly, so that a period is full at about its limit; sharing the number
         itself would take a transaction over all shards.
         """
-        reports, chosen = self.sheet.reports, self.chosen
+        series, rows = self.of.series, self.part.rows
+        limits, charged, *columns, _ = (column[rows] for column in self.table.columns)
         return [
-            reports.series.fingerprint,
-            self.epoch,
-            reports.series.most,
-            bitmap_bytes(reports.series.bits),
-            (-(-self.sheet.row_limits[chosen] // shards)).tolist(),
-            [[quota.hour, quota.source, -(-quota.limit // shards)] for quota in self.sheet.quotas],
-            self.sheet.charged[chosen].tolist(),
-            raw(self.sheet.names.fields[chosen].tobytes()),
-            self.sheet.names.places[chosen].tolist(),
-            reports.slots[chosen].tolist(),
-            reports.periods[chosen].tolist(),
-            reports.default_verdicts[chosen].tolist(),
-            self.sheet.expected[chosen].tolist(),
+            series.fingerprint,
+            self.part.epoch,
+            series.most,
+            bitmap_bytes(series.bits),
+            limits,
+            [[quota.hour, quota.source, -(-quota.limit // shards)] for quota in self.of.quotas],
+            charged,
+            raw(self.table.fields[rows].tobytes()),
+            *columns,
+            self.expected.tolist(),
         ]
 
-    def cells(self) -> Iterator[tuple[str, Chosen]]:
-        """Return the reports that count, cell by cell."""
-        reports = self.sheet.reports
-        counted = self.chosen[self.sheet.expected[self.chosen] == COUNTED]
-        for period, of_period in group_by_value(reports.periods, counted):
-            for segment, of_cell in group_by_value(reports.segments, of_period):
-                yield join_key(period, segment), of_cell
+    def cells(self) -> Iterator[tuple[str, Bytes]]:
+        """Yield the messages of the reports that count, cell by cell."""
+        rows, columns, messages = self.part.rows, self.table.columns, self.of.messages
+        places = self.table.order[rows] - self.of.first
+        periods, segments = columns.periods[rows], columns.segments[rows]
+        if len(set(periods)) == len(set(segments)) == 1 and self._are_counted():  # nearly always
+            yield join_key(periods[0], segments[0]), messages[places]
+            return
+        of_cell: dict[tuple[int, int], list[int]] = {}
+        verdicts = zip(periods, segments, self.expected.tolist(), places.tolist(), strict=True)
+        for period, segment, code, place in verdicts:
+            if code == _COUNTED:
+                of_cell.setdefault((period, segment), []).append(place)
+        for cell, chosen in of_cell.items():
+            yield join_key(*cell), messages[chosen]
 
     def tallies(self, permutation: RowPermutation) -> Iterator[list[Any]]:
         """Yield what to add to the counters of each cell."""
-        reports, series = self.sheet.reports, self.sheet.reports.series
-        for cell, chosen in self.cells():
-            places, counts = increments(series.collection, reports.messages[chosen])
+        series = self.of.series
+        for cell, messages in self.cells():
+            places, counts = increments(series.collection, messages)
             if series.counts_hashes:
                 places = permutation.apply_hashes(np.array(places, np.int64)).tolist()
-            yield [series.fingerprint, series.counters, cell, len(chosen), places, counts]
+            yield [series.fingerprint, series.counters, cell, len(messages), places, counts]
 
     def refusals(self) -> Iterator[str | int]:
-        """Return service counters of reports that are not counted, each with its number."""
-        reports, expected = self.sheet.reports, self.sheet.expected
-        refused = self.chosen[expected[self.chosen] != COUNTED]
-        for period, of_period in group_by_value(reports.periods, refused):
-            for code, some in group_by_value(expected, of_period):
-                counts = refusal_counts(reports.series.fingerprint, period, code, len(some))
-                for counter, times in counts.items():
-                    yield from (join_key(*counter), times)
+        """Yield service counters of reports that are not counted, each with its number."""
+        if self._are_counted():
+            return
+        periods, fingerprint = self.table.columns.periods, self.of.series.fingerprint
+        verdicts = Counter(zip(periods[self.part.rows], self.expected.tolist(), strict=True))
+        for (period, code), times in verdicts.items():
+            if code != _COUNTED:
+                for counter, number in refusal_counts(fingerprint, period, code, times).items():
+                    yield from (join_key(*counter), number)
+
+    def _are_counted(self) -> bool:
+        return set(self.expected.tolist()) == {_COUNTED}
 
     def learn(self, verdicts: Codes | np.uint8) -> None:
         """Expect these verdicts."""
-        self.sheet.expected[self.chosen] = verdicts
+        self.expected[:] = verdicts
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,22 +132,11 @@ class ShardCommit:
             return False
         verdicts, first = np.frombuffer(answer, np.uint8), 0
         for leaf in self.leaves:
-            leaf.learn(verdicts[first : first + len(leaf.chosen)])
-            first += len(leaf.chosen)
+            leaf.learn(verdicts[first : first + len(leaf.expected)])
+            first += len(leaf.expected)
         return True
 
     def give_up(self) -> None:
         """Leave its reports undecided."""
         for leaf in self.leaves:
             leaf.learn(UNDECIDED)
-
-
-def group_by_value(column: Numbers | Codes, chosen: Chosen) -> Iterator[tuple[int, Chosen]]:
-    """Return the chosen places by what stands there, in their order."""
-    numbers = column[chosen]
-    values = set(numbers.tolist())
-    if len(values) == 1:  # nearly always
-        yield values.pop(), chosen
-        return
-    for number in sorted(values):
-        yield number, chosen[numbers == number]

@@ -9,16 +9,14 @@ further on its only way, from counted over full and over budget to duplicate to 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-
-import numpy as np
+from collections.abc import Iterator, Sequence
 
 from ...errors import StoreError, StoreUnavailable
-from ..series_reports import Codes, SeriesReports, ServiceCounts, concatenate_reports
+from ..series_reports import Codes, SeriesReports, ServiceCounts
 from .connections import Wait
-from .group_parts import EpochBatch, SeriesBatch, ShardCommit, group_by_value
+from .group_parts import EpochBatch, ShardCommit
+from .group_table import GroupTable
 from .identity import StoreIdentity
-from .row_permutation import shard_numbers
 from .shard_client import CommandExecutor
 
 TRIES = 50
@@ -36,9 +34,8 @@ def commit(
 
     Service counters may be in any shard: they go with some reports, or alone to this one.
     """
-    members = _by_series(group)
-    sheets = [_sheet(identity, [group[at] for at in places]) for places in members.values()]
-    parts = list(_parts(identity, sheets, counts, alone))
+    table = GroupTable.divide(identity, group) if group else None
+    parts = list(_parts(table, counts, alone))
     errors = _commit(servers, identity, parts)
     if parts and len(errors) == len(parts):
         raise next(iter(errors.values()))
@@ -46,7 +43,7 @@ def commit(
         committed_shard = next(part.shard for at, part in enumerate(parts) if at not in errors)
         only_counts = ShardCommit(committed_shard, [], counts)
         servers.execute_each([only_counts.command(identity)], Wait.COMMIT)
-    return _verdicts(group, members, sheets)
+    return table.verdicts() if table else []
 
 
 def _commit(
@@ -74,54 +71,14 @@ def _commit(
     return errors
 
 
-def _by_series(group: Sequence[SeriesReports]) -> Mapping[str, list[int]]:
-    members: dict[str, list[int]] = {}
-    for at, reports in enumerate(group):
-        members.setdefault(reports.series.fingerprint, []).append(at)
-    return members
-
-
-def _sheet(identity: StoreIdentity, group: Sequence[SeriesReports]) -> SeriesBatch:
-    reports = concatenate_reports(group)
-    row_limits = np.repeat(
-        [part.new_pseudonym_limit for part in group], [len(part) for part in group]
-    )
-    names = identity.permutation.apply(reports.rows)
-    quotas = list(dict.fromkeys(part.quota for part in group if part.quota is not None))
-    numbers = [0 if part.quota is None else 1 + quotas.index(part.quota) for part in group]
-    charged = np.repeat(numbers, [len(part) for part in group])
-    return SeriesBatch(reports, row_limits, quotas, charged, names, reports.default_verdicts.copy())
-
-
-def _parts(
-    identity: StoreIdentity,
-    sheets: Sequence[SeriesBatch],
-    counts: ServiceCounts,
-    alone: int,
-) -> Iterator[ShardCommit]:
+def _parts(table: GroupTable | None, counts: ServiceCounts, alone: int) -> Iterator[ShardCommit]:
+    """Yield what each shard gets, the first with the service counters."""
     leaves: dict[int, list[EpochBatch]] = {}
-    for sheet in sheets:
-        everything = np.arange(len(sheet.reports))
-        for shard, chosen in group_by_value(
-            shard_numbers(sheet.names.places, identity.shards), everything
-        ):
-            for epoch, of_epoch in group_by_value(sheet.reports.epochs, chosen):
-                leaves.setdefault(shard, []).append(EpochBatch(sheet, epoch, of_epoch))
+    if table:
+        for part in table.parts:
+            leaves.setdefault(part.shard, []).append(EpochBatch(table, part))
     if counts and not leaves:
         leaves[alone] = []
     for shard, of_shard in leaves.items():
         yield ShardCommit(shard, of_shard, counts)
         counts = {}
-
-
-def _verdicts(
-    group: Sequence[SeriesReports], members: Mapping[str, list[int]], sheets: Sequence[SeriesBatch]
-) -> list[Codes]:
-    """Return each sheet's verdicts to the columns it was joined from."""
-    verdicts: dict[int, Codes] = {}
-    for places, sheet in zip(members.values(), sheets, strict=True):
-        first = 0
-        for at in places:
-            verdicts[at] = sheet.expected[first : first + len(group[at])]
-            first += len(group[at])
-    return [verdicts[at] for at in range(len(group))]

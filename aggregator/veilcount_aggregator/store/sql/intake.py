@@ -136,7 +136,7 @@ def commit_group(
     _write(database, list(turns.values()), presumed_new=presumed_new)
     counted = Counter(counts)
     for turn in turns.values():
-        counted.update(turn.refused())
+        turn.add_refused(counted)
     database.executemany(COUNT, [(*counter, times) for counter, times in counted.items() if times])
     return [verdicts[place] for place in range(len(group))]
 
@@ -176,12 +176,10 @@ class _Turn:
         self._rows.look_up(rows)
         return assign_verdicts(self._state, reports, rows)
 
-    def refused(self) -> ServiceCounts:
-        """Return the counters of what was refused."""
-        counted = Counter[ServiceCounter]()
+    def add_refused(self, counted: Counter[ServiceCounter]) -> None:
+        """Count what was refused."""
         for (period, code), times in self._state.refused.items():
             counted.update(refusal_counts(self._state.series.fingerprint, period, code, times))
-        return counted
 
     def spent(self) -> Iterator[tuple[int, int, bytes, bytes]]:
         """Yield the rows that have spent something."""
@@ -218,9 +216,10 @@ class _Turn:
         """Yield small tallies that have grown, and by how many reports."""
         series, tallies = self._state.series, self._remembered.tallies
         for cell, messages in self.counted():
-            counters = pad_zeros(tallies[cell], series.counters)
+            if len(tallies[cell]) < series.counters:
+                tallies[cell] = pad_zeros(tallies[cell], series.counters)
+            counters = tallies[cell]
             counters += tally(series.collection, messages)
-            tallies[cell] = counters
             yield self.number, *cell, len(messages), encode_numbers(counters)
 
     def add_parts(self, database: SqlConnection) -> None:
@@ -249,6 +248,7 @@ def _spend(
 ) -> None:
     # Many a statement, not one: between two, other threads take the interpreter's lock.
     statements = _SPEND_NEW if presumed_new else _SPEND_MANY
+    spent = sorted(spent)  # as the ledger is: what is on one page is written by one statement
     for first in range(0, len(spent), MOST):
         some = spent[first : first + MOST]
         inserted = database.execute(statements[len(some)], list(chain.from_iterable(some)))

@@ -14,6 +14,8 @@ from typing import Any, Protocol
 from veilcount_aggregator.store.redis.shard_client import ShardClient
 from veilcount_aggregator.store.sqlite.database import SqliteDatabase
 
+from ....processes import limit_files
+
 Reply = Callable[[int], None]
 STRIDE = 1030  # of the bytes of a log: a frame of 4,120 is cut four times
 DONE = 255  # the work ended before its process was ended
@@ -92,7 +94,7 @@ class ByteEnding:
         if at:
             signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-            resource.setrlimit(resource.RLIMIT_FSIZE, (at * STRIDE, at * STRIDE))
+            limit_files(at * STRIDE)
 
     def places(self) -> int:
         """Return how often the log is cut."""

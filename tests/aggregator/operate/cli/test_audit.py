@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from veilcount_shared import Collection, RandomSource
 from veilcount_shared.composition import Overlap
 from veilcount_shared.mechanisms import HashedStrings, SubsetSelection
 
+from ....client.device_fixtures import definitions_text
 from .conftest import Type, Typed
 
 
@@ -54,23 +54,17 @@ def test_a_mechanism_that_spends_more_than_it_claims_is_broken(
     assert "yes" in broken.out
 
 
-SHUFFLED = """
-app = "acme"
-[dark]
-question = "Is it dark?"
-boolean = true
-model = "shuffled"
-epsilon = 4
-unit = "month"
-batch = {{epsilon = 1, delta = 1e-6, covers = {covers}}}
-from = 2026-11-01
-until = 2027-11-01
-"""
+COMMON = {"model": "shuffled", "epsilon": 4, "unit": "month", "until": "2027-11-01"}
 
 
-def audit_of(typed: Type, folder: Path, covers: int = 110) -> Typed:
+def batch(covers: int) -> dict[str, object]:
+    return {"batch": {"epsilon": 1, "delta": 1e-6, "covers": covers}}
+
+
+def audit_of(typed: Type, folder: Path, covers: int = 110, **more: dict[str, object]) -> Typed:
     file = folder / "shuffled.toml"
-    file.write_text(SHUFFLED.format(covers=covers), encoding="utf-8")
+    text = definitions_text("acme", COMMON, dark=batch(covers), **more)
+    file.write_text(text, encoding="utf-8")
     return typed("audit", str(file), "--samples", "4000", "--json")
 
 
@@ -110,20 +104,6 @@ def test_an_accounting_that_counts_a_cover_too_many_is_refuted(
     assert "claim violated: batches of dark" in audit_of(typed, tmp_path).err
 
 
-STRINGS = """
-[word]
-question = "Which word?"
-values = "open"
-presence = "public"
-model = "shuffled"
-epsilon = 4
-unit = "month"
-batch = {{epsilon = 1, delta = 1e-6, covers = 463}}
-from = 2026-11-01
-until = 2027-11-01
-"""
-
-
 @pytest.mark.parametrize("planted", [False, True])
 def test_batches_of_too_many_outcomes_are_counted_by_classes(
     typed: Type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, planted: bool
@@ -131,8 +111,8 @@ def test_batches_of_too_many_outcomes_are_counted_by_classes(
     """Planted: covers of the first part alone, all of one message."""
     if planted:
         monkeypatch.setattr(HashedStrings, "cover", lambda *_: 0)
-    monkeypatch.setattr(sys.modules[__name__], "SHUFFLED", SHUFFLED + STRINGS)
-    audited = audit_of(typed, tmp_path)
+    strings = batch(463) | {"values": "open", "presence": "public"}
+    audited = audit_of(typed, tmp_path, word=strings)
     every, by_classes = audited.json["batches"]
 
     assert (every["counted_by"], by_classes["counted_by"]) == ("outcomes", "classes")

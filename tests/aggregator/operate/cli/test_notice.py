@@ -85,12 +85,7 @@ def test_the_shuffler_of_a_batch_is_named(typed: Type, tmp_path: Path) -> None:
         ("theme", {}, KEPT, "32 days after the last day"),
         ("theme", {"late": 7}, KEPT, "9 days after the last day"),
         ("theme", ON_DEVICE, KEPT, "so far waits in the app until"),
-        (
-            "theme",
-            ON_DEVICE,
-            KEPT,
-            "on the app's disk, readable by the app's user only; it is",
-        ),
+        ("theme", ON_DEVICE, KEPT, "on the app's disk, readable by the app's user only; it is"),
         ("theme", ON_DEVICE, OFTEN, "What counts is the last value of that time. "),
         ("theme", IN_MEMORY, KEPT, "is in the app's memory only, and lost if the app is killed"),
         ("theme", IN_MEMORY, OFTEN, "Only the first run of the app in that time that records"),

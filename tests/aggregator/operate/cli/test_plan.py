@@ -13,17 +13,6 @@ from veilcount_shared import parse_collections
 from .conftest import Type
 
 
-def test_two_of_three_find_the_third(typed: Type) -> None:
-    error = typed("plan", "--devices", "20000", "--epsilon", "1", "--json").json
-    half = str(error["error"]["half_width"])
-    devices = typed("plan", "--epsilon", "1", "--error", half, "--json").json
-    epsilon = typed("plan", "--devices", "20000", "--error", half, "--json").json
-
-    assert (error["found"], devices["found"], epsilon["found"]) == ("error", "devices", "epsilon")
-    assert devices["devices"] == 20_000
-    assert float(epsilon["epsilon"]) == pytest.approx(1, abs=1e-3)
-
-
 def test_the_plain_sentence_and_the_definition_end_the_plan(typed: Type) -> None:
     printed = typed("plan", "--devices", "20000", "--epsilon", "1", "--values", "5").out
     text = printed[printed.index("app =") :]
@@ -39,14 +28,6 @@ def test_a_design_effect_is_planned_with_its_term(typed: Type) -> None:
 
     assert planned.code == 0
     assert "Weights: So many people say as much as 8," in planned.out
-
-
-def test_a_trust_model_and_two_arms_may_be_chosen(typed: Type) -> None:
-    words = ("--devices", "20000", "--epsilon", "1", "--trust", "central", "--arms", "2", "--json")
-    planned = typed("plan", *words)
-
-    assert planned.code == 0
-    assert (planned.json["trust"], planned.json["arms"]) == ("central", 2)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from veilcount_analysis.privacy.shuffled import shuffled_error
 from veilcount_analysis.simulation.true_values import apportion
 from veilcount_shared.mechanisms import SubsetSelection
 
+from ....client.device_fixtures import definitions_text
 from .conftest import Type
 
 
@@ -62,58 +63,25 @@ def test_a_number_shows_its_mean(typed: Type, file: str) -> None:
     assert row["local"]["low"] <= 60 <= row["local"]["high"]
 
 
-OTHERS = """app = "acme"
-[word]
-question = "Which word?"
-values = "open"
-epsilon = 2
-unit = "user"
-from = 2026-11-01
-until = 2027-01-01
-[curated]
-question = "Which word?"
-values = "open"
-model = "central"
-budget = 2
-delta = 0.000001
-noise = "laplace"
-unit = "user"
-from = 2026-11-01
-until = 2027-01-01
-[letters]
-question = "Which word?"
-values = "open"
-discover = true
-epsilon = 4
-unit = "user"
-from = 2026-11-01
-until = 2027-01-01
-[state]
-question = "Is it on?"
-boolean = true
-measure = "trend"
-changes = 1
-epsilon = 4
-unit = "month"
-from = 2026-11-01
-until = 2027-11-01
-[body]
-question = "How old, how many hours?"
-features = {age = [0, 100], hours = [0, 60]}
-measure = "moments"
-epsilon = 4
-unit = "user"
-from = 2026-11-01
-until = 2027-01-01
-[habits]
-question = "What do you do?"
-questions = {theme = ["light", "dark"], walk = ["no", "yes"], pet = [1, 2, 3]}
-tables = true
-epsilon = 4
-unit = "user"
-from = 2026-11-01
-until = 2027-01-01
-"""
+BODY = {"features": {"age": [0, 100], "hours": [0, 60]}, "measure": "moments"}
+HABITS = {
+    "questions": {"theme": ["light", "dark"], "walk": ["no", "yes"], "pet": [1, 2, 3]},
+    "tables": True,
+}
+OPEN = {"values": "open"}
+LETTERS = OPEN | {"discover": True}
+CURATED = {"model": "central", "budget": 2, "delta": 1e-6, "noise": "laplace"}
+YEAR = {"unit": "month", "from": "2026-11-01", "until": "2027-11-01"}
+OTHERS = definitions_text(
+    "acme",
+    {"epsilon": 4, "unit": "user", "from": "2026-11-01", "until": "2027-01-01"},
+    word=OPEN | {"epsilon": 2},
+    curated=OPEN | CURATED,
+    letters=LETTERS,
+    state=YEAR | {"measure": "trend", "changes": 1},
+    body=BODY,
+    habits=HABITS,
+)
 
 
 @pytest.fixture
@@ -245,100 +213,26 @@ def test_the_periods_of_a_trend_are_shown_with_the_true_shares(typed: Type, othe
     assert "2027-01-31" not in table
 
 
-SHUFFLED = """
-app = "acme"
-[theme]
-question = "Which theme is active?"
-values = ["light", "dark", "system"]
-model = "shuffled"
-epsilon = 4
-unit = "month"
-batch = {epsilon = 1, delta = 1e-6, covers = 142}
-from = 2026-11-01
-until = 2027-11-01
-[minutes]
-question = "How many minutes?"
-range = [0, 240]
-measure = "mean"
-presence = "public"
-model = "shuffled"
-epsilon = 4
-unit = "month"
-batch = {epsilon = 1, delta = 1e-6, covers = 142}
-from = 2026-11-01
-until = 2027-11-01
-[travelling]
-question = "Is it?"
-boolean = true
-epsilon = 1
-unit = "month"
-batch = {least = 50}
-from = 2026-11-01
-until = 2027-11-01
-[body]
-question = "How old, how many hours?"
-features = {age = [0, 100], hours = [0, 60]}
-measure = "moments"
-presence = "public"
-model = "shuffled"
-epsilon = 4
-unit = "month"
-batch = {epsilon = 1, delta = 1e-6, covers = 600}
-from = 2026-11-01
-until = 2027-01-01
-[habits]
-question = "What do you do?"
-questions = {theme = ["light", "dark"], walk = ["no", "yes"], pet = [1, 2, 3]}
-tables = true
-presence = "public"
-model = "shuffled"
-epsilon = 4
-unit = "month"
-batch = {epsilon = 1, delta = 1e-6, covers = 600}
-from = 2026-11-01
-until = 2027-11-01
-[word]
-question = "Which word?"
-values = "open"
-presence = "public"
-model = "shuffled"
-epsilon = 4
-unit = "month"
-batch = {epsilon = 1, delta = 1e-6, covers = 463}
-from = 2026-11-01
-until = 2027-11-01
-[letters]
-question = "Which word?"
-values = "open"
-discover = true
-presence = "public"
-model = "shuffled"
-epsilon = 4
-unit = "month"
-batch = {epsilon = 1, delta = 1e-6, covers = 463}
-from = 2026-11-01
-until = 2027-11-01
-[wide]
-question = "Which theme is active?"
-values = ["light", "dark", "system"]
-model = "shuffled"
-epsilon = 4
-unit = "month"
-batch = {epsilon = 1, delta = 1e-6, covers = 2000}
-from = 2026-11-01
-until = 2027-11-01
-[ages]
-question = "How old?"
-range = [0, 240]
-measure = "distribution"
-presence = "public"
-model = "shuffled"
-epsilon = 4
-unit = "month"
-batch = {epsilon = 1, delta = 1e-6, covers = 400}
-from = 2026-11-01
-until = 2027-11-01
-"""
+def among(covers: int, **keys: object) -> dict[str, object]:
+    """Return the keys of a question whose reports travel among covers."""
+    batch = {"epsilon": 1, "delta": 1e-6, "covers": covers}
+    return {"model": "shuffled", "epsilon": 4, "batch": batch, "presence": "public"} | keys
+
+
+THEMES = {"values": ["light", "dark", "system"], "presence": "hidden"}
+SHUFFLED = definitions_text(
+    "acme",
+    YEAR,
+    theme=among(142, **THEMES),
+    minutes=among(142, range=[0, 240], measure="mean"),
+    travelling={"batch": {"least": 50}},
+    body=among(600, **BODY),
+    habits=among(600, **HABITS),
+    word=among(463, **OPEN),
+    letters=among(463, **LETTERS),
+    wide=among(2000, **THEMES),
+    ages=among(400, range=[0, 240], measure="distribution"),
+)
 
 
 @pytest.fixture

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import resource
-import signal
 import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator
@@ -61,16 +59,6 @@ def fill_disk(disk: Path) -> Path:
     with pytest.raises(OSError, match="No space"):
         ballast.write_bytes(bytes(2 << 20))
     return ballast
-
-
-@contextmanager
-def limited_log(path: Path, more: int) -> Iterator[None]:
-    """Have the system refuse to let a store's log grow by more than so many bytes."""
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    most = path.with_name(f"{path.name}-wal").stat().st_size + more
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
 
 class Writer:

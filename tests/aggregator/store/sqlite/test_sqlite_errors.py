@@ -23,10 +23,10 @@ from veilcount_aggregator.web.api.health import readiness
 from veilcount_aggregator.web.api.metrics import _store
 from veilcount_shared.verdict import Verdict
 
-from ....system.server import wait_until
+from ....processes import limited_files, wait_until
 from ...aggregator_fixtures import SteppedClock
 from ..series_fixtures import LINKED, drop_and_delete, report, send, series
-from .sqlite_fixtures import fill_disk, in_child, is_sound, limited_log, open_at, small_disk
+from .sqlite_fixtures import fill_disk, in_child, is_sound, open_at, small_disk
 
 COUNTED, DUPLICATE = Verdict.COUNTED, Verdict.DUPLICATE
 WIDE = series("plane")
@@ -211,7 +211,7 @@ def look_into_a_limit(path: Path) -> None:
     """Exit with 0 if a write that the system refuses is reported."""
     store = open_at(path)
     send(store, LINKED, report(1))
-    with limited_log(path, 0):
+    with limited_files(path.with_name(f"{path.name}-wal").stat().st_size):
         assert store.health().trouble == "a write failed: SQLITE_IOERR_WRITE"
     assert store.health().trouble == ""
     store.close()

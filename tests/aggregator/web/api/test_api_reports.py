@@ -109,11 +109,7 @@ def test_the_reply_is_kept_by_nobody(deployed: Deployment) -> None:
     ],
 )
 def test_what_is_not_binary_as_it_is_gets_415_and_is_not_read(
-    deployed: Deployment,
-    monkeypatch: pytest.MonkeyPatch,
-    kind: str,
-    coding: str,
-    problem: str,
+    deployed: Deployment, monkeypatch: pytest.MonkeyPatch, kind: str, coding: str, problem: str
 ) -> None:
     """A few bytes of it can hold as much work as a thousand reports."""
     body = encode_json(Batch((deployed.report("theme"),)))

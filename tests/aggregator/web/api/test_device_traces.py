@@ -183,9 +183,7 @@ def test_a_line_has_time_level_event_and_fields_of_a_closed_list(written: io.Str
         structured_logging.log_event("request", address=ADDRESS)  # type: ignore[call-arg] # what is refused
 
 
-def test_a_fault_leaves_a_line_when_it_begins_and_one_when_it_is_over(
-    written: io.StringIO,
-) -> None:
+def test_a_fault_leaves_a_line_when_it_begins_and_one_when_it_is_over(written: io.StringIO) -> None:
     passed = [0.0]
     faults = structured_logging.FaultLog(lambda: passed[0])
     for moment in (0, 1, 9, 18, 27):  # never ten seconds apart

@@ -12,21 +12,12 @@ from veilcount_aggregator.records.definitions import SOURCE
 from veilcount_shared.report import Batch, Losses
 from veilcount_shared.verdict import Verdict
 
+from ....client.device_fixtures import definitions_text
 from .deployment_fixtures import CENTRAL, FILE, ONCE, Deployment
 
-RUNNING = """
-app = "acme-editor"
-
-[saved]
-question = "Was it ever saved?"
-boolean = true
-takes = "any"
-held = "device"
-epsilon = 1
-unit = "month"
-from = 2026-12-01
-until = 2027-03-01
-"""
+RUNNING = definitions_text(
+    "acme-editor", saved={"takes": "any", "held": "device", "unit": "month", "until": "2027-03-01"}
+)
 
 
 @pytest.fixture

@@ -193,8 +193,7 @@ def test_a_link_changes_one_parameter_and_keeps_the_other_parameters(analyst: Vi
 
 
 @pytest.mark.parametrize(
-    ("name", "covers"),
-    [("size", "noise only: not the details"), ("latency", "every edge at once")],
+    ("name", "covers"), [("size", "noise only: not the details"), ("latency", "every edge at once")]
 )
 def test_distribution_histogram_and_quantiles_state_what_their_bands_cover(
     analyst: Visitor, name: str, covers: str

@@ -107,9 +107,7 @@ questions = ["fast", "calm"]
 """
 
 
-def test_a_question_of_a_group_names_it_and_the_others(
-    public: Deployment,
-) -> None:
+def test_a_question_of_a_group_names_it_and_the_others(public: Deployment) -> None:
     public.push(GROUPED)
     analyst = logged_in(public)
 

@@ -207,10 +207,7 @@ def test_the_group_is_a_table_of_its_own_after_the_definition() -> None:
     groups = [QuestionGroup("habits", (YES_NO.name, "b"), digit * 64) for digit in "ab"]
     old, new = (replace(YES_NO, group=group) for group in groups)
 
-    assert list(lines_of(old))[-2:] == [
-        "[group.habits]",
-        f'questions = ["{YES_NO.name}", "b"]',
-    ]
+    assert list(lines_of(old))[-2:] == ["[group.habits]", f'questions = ["{YES_NO.name}", "b"]']
     assert not any(line.startswith("group") for line in lines_of(old))
     assert [change.startswith("group was") for change in changes(old, new)] == [True]
     assert [change.startswith("group is new") for change in changes(YES_NO, new)] == [True]

@@ -23,8 +23,7 @@ def test_the_largest_difference_is_a_sentence_and_the_picture_has_all(
 ) -> None:
     page = analyst.get(f"/collections/theme/compare?a=arm:A&b=arm:B&{NOVEMBER}")
     found = re.search(
-        r"(light|dark) is (\d+) to (\d+) of 100 (higher|lower) in arm A than in arm B\.",
-        page.text,
+        r"(light|dark) is (\d+) to (\d+) of 100 (higher|lower) in arm A than in arm B\.", page.text
     )
     picture = page.charts["differences"]
     answer = compare(answered, "theme", a="arm:A", b="arm:B", from_="2026-11-01", to="2026-11-30")
