@@ -6,6 +6,7 @@ measured within the same few seconds, and what is shown is the median of all rou
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,6 +36,8 @@ SLOTS = 128  # of the question that is asked: more than a body's reports
 MOST_A_SECOND = {1: 16_000, 100: 4_000}  # bodies; if there are fewer than sent, a run is shorter
 MOST_SHARE = 0.5  # of the generator, in what the servers take
 ALONE, MANY, MIXED = Shape(1), Shape(100), Shape(100, mixed=True)
+AT_ONCE = Shape(1, connections=256)
+SINGLE = (ALONE, AT_ONCE)
 BARE, *OTHER_BARE = KINDS
 NAMES = {SQLITE: "SQLite", REDIS: "Redis", CLUSTER: "Redis Cluster"}
 #: a store, a shape, whose CPU, and how many times bare Flask's it may be
@@ -42,6 +45,8 @@ LIMITS = (
     (SQLITE, ALONE, "app", 0.6),
     (REDIS, ALONE, "app", 0.52),
     (REDIS, ALONE, "store", 0.17),
+    (SQLITE, AT_ONCE, "app", 0.6),
+    (REDIS, AT_ONCE, "app", 0.52),
     (SQLITE, MANY, "app", 1.7),
     (REDIS, MANY, "app", 0.85),
 )
@@ -81,9 +86,9 @@ def _round(servers: Mapping[str, Served], seconds: int) -> Round:
     """Load each server with each shape of bodies."""
     return {
         (name, shape): load(server, question(SLOTS), shape, MOST_A_SECOND[shape.reports], seconds)
-        for shape in (ALONE, MANY, MIXED)
+        for shape in (ALONE, AT_ONCE, MANY, MIXED)
         for name, server in servers.items()
-        if name in NAMES or shape is ALONE
+        if name in NAMES or shape in SINGLE
     }
 
 
@@ -95,7 +100,7 @@ def _check(servers: Mapping[str, Served], rounds: Sequence[Round]) -> None:
     answered, doubtful = Counter[str](), Counter[str]()
     for (name, shape), costs in (pair for turn in rounds for pair in turn.items()):
         answered[name] += costs.requests * shape.reports
-        doubtful[name] += shape.reports * CONNECTIONS
+        doubtful[name] += shape.reports * shape.connections
     for name in NAMES:
         with closing(open_store(servers[name].engine.url)) as store:
             counted = sum(store.report_counts(question(SLOTS)).values())
@@ -112,6 +117,10 @@ def _costs(rounds: Sequence[Round]) -> Iterator[Row]:
     for name in (SQLITE, REDIS):
         spread = median(cost.p99 / cost.p50 for cost in _by_subject(rounds)[name, ALONE])
         yield figure("p99 / p50", spread, f"{NAMES[name]}, {ALONE}", SPREAD_LIMIT)
+        for shape in SINGLE:
+            p99 = median(cost.p99 for cost in _by_subject(rounds)[name, shape])
+            yield figure("p99, ms", p99 / 1000, f"{NAMES[name]}, {shape}")
+    yield figure("load", os.getloadavg()[0])
 
 
 def _by_subject(rounds: Sequence[Round]) -> dict[tuple[str, Shape], list[Costs]]:
@@ -123,7 +132,8 @@ def _ratios(rounds: Sequence[Round]) -> Iterator[Row]:
     for name in OTHER_BARE:
         yield figure("x bare Flask", _ratio(rounds, ((name, ALONE), "app"), bare), name)
     for name, shape, part, most in LIMITS:
-        ratio = _ratio(rounds, ((name, shape), part), bare)
+        own = (BARE, shape) if shape in SINGLE else bare[0]
+        ratio = _ratio(rounds, ((name, shape), part), (own, "app"))
         where = f"{part}, {shape}, {NAMES[name]}"
         yield figure("x bare Flask", ratio, where, most)
     for shape in (ALONE, MANY, MIXED):

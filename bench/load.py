@@ -69,9 +69,11 @@ class Shape:
 
     reports: int
     mixed: bool = False
+    connections: int = CONNECTIONS
 
     def __str__(self) -> str:
-        return f"n = {self.reports}{', mixed' if self.mixed else ''}"
+        many = "" if self.connections == CONNECTIONS else f", {self.connections} connections"
+        return f"n = {self.reports}{', mixed' if self.mixed else ''}{many}"
 
 
 def bodies(series: Series, shape: Shape, number: int, chance: np.random.Generator) -> list[bytes]:
@@ -122,7 +124,7 @@ def load(server: Served, series: Series, shape: Shape, most: int, seconds: float
     """Send new bodies for so long, at most so many a second; divide out what a request cost."""
     raw = bodies(series, shape, round(most * seconds), np.random.default_rng())
     before, own = server.seconds(), _own_seconds()
-    figures = _wrk(server.url, raw, seconds)
+    figures = _wrk(server.url, raw, seconds, shape.connections)
     app, store = (b - a for a, b in zip(before, server.seconds(), strict=True))
     answered = int(figures["answered"])
     if figures["refused"] or figures["broken"] or not answered:
@@ -139,12 +141,12 @@ def load(server: Served, series: Series, shape: Shape, most: int, seconds: float
     )
 
 
-def _wrk(url: str, raw: list[bytes], seconds: float) -> dict[str, float]:
+def _wrk(url: str, raw: list[bytes], seconds: float, connections: int) -> dict[str, float]:
     head = (
         "POST /v1/reports HTTP/1.1\r\nHost: bench\r\n"
         f"Content-Type: {BINARY_TYPE}\r\nContent-Length: {len(raw[0])}\r\n\r\n"
     ).encode()
-    options = ("-t1", f"-c{CONNECTIONS}", f"-d{seconds:g}s", f"--timeout={LATE}s", "-s", SCRIPT)
+    options = ("-t1", f"-c{connections}", f"-d{seconds:g}s", f"--timeout={LATE}s", "-s", SCRIPT)
     with NamedTemporaryFile() as file:
         file.write(b"".join([head, *raw]))
         file.flush()

@@ -177,7 +177,11 @@ class GroupCommit(Generic[Request, Outcome]):
         self._begun = None
         with self._lock:
             self._bytes -= sum(request.size for request in group)
-        self._deliver(list(zip(waiting, outcomes, strict=True)))
+        self._settle(list(zip(waiting, outcomes, strict=True)))
+
+    def _settle(self, settled: Sequence[tuple[Request, Outcome]]) -> None:
+        """Bring outcomes to where they belong, from the thread that took the group."""
+        self._deliver(settled)
 
     def _outcomes(self, requests: Sequence[Request]) -> Sequence[Outcome]:
         """Return what each request gets: whatever fails, the thread lives on."""

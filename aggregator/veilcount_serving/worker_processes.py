@@ -10,9 +10,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any, cast
 
+from .front_worker import run_fronted_worker, socket_folder
 from .listen_address import ListenAddress
 from .structured_logging import LogFields
 from .worker_supervisor import DRAIN_SECONDS, WorkerSupervisor
@@ -82,17 +86,25 @@ def run_workers(
     load: Callable[[], object],
     announce: Announce,
     load_replacement: Callable[[], object] | None = None,
+    *,
+    has_front: bool = False,
 ) -> int:
     """Run workers, each with the application that it loads, to the end; return the exit code.
 
-    A worker in the place of one that died loads it with `load_replacement`, if that is given.
+    A worker in the place of one that died loads it with `load_replacement`, if that is given. With
+    `has_front` each worker takes plain requests in front of Granian.
     """
     server = WorkerSupervisor(ready.bind, ready.workers, load_replacement=load_replacement)
     threading.Thread(target=_announce, args=(ready, announce), daemon=True).start()
-    try:
-        server.serve(target_loader=cast("Any", load), wrap_loader=False)
-    except SystemExit as ended:  # a worker that ended before its server is no failure
-        return 0 if server.interrupt_signal else int(ended.code or 0)
+    with ExitStack() as stack:
+        run = None
+        if has_front:
+            folder = stack.enter_context(socket_folder())
+            run = partial(run_fronted_worker, (ready.bind, Path(folder)))
+        try:
+            server.serve(run, target_loader=cast("Any", load), wrap_loader=False)
+        except SystemExit as ended:  # a worker that ended before its server is no failure
+            return 0 if server.interrupt_signal else int(ended.code or 0)
     return 0
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from veilcount_serving.group_commit import MAX_WAITING_BYTES, GroupCommit, Pending, settle
+from veilcount_serving.loop_groups import LoopGroups
 
 from ..errors import StoreUnavailable
 from ..records.service_counters import ServiceCounters
@@ -71,6 +72,10 @@ class GroupIntake(GroupCommit[IntakeRequest, Outcome]):
     def counted(self, requests: int) -> None:
         """Count a group of this size."""
         self._service_counters.count(ServiceCounter(GROUP, "", -1, str(_size_class(requests))))
+
+
+class LoopIntake(LoopGroups[IntakeRequest, Outcome], GroupIntake):
+    """The requests that wait on the event loop of a worker."""
 
 
 def _size_class(requests: int) -> int:

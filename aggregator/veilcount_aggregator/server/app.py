@@ -19,7 +19,7 @@ from veilcount_shared.errors import VeilcountError
 from veilcount_shared.problem_details import Problem
 
 from ..errors import StoreError
-from ..intake.group_intake import Deliver, GroupIntake, Process, settle_all
+from ..intake.group_intake import GroupIntake, Process
 from ..intake.live_reports import LiveReports
 from ..intake.shuffled_batches.opening import open_part
 from ..service import Aggregator
@@ -74,15 +74,15 @@ def assemble(
     aggregator: Aggregator,
     seconds: Callable[[], float] = time.monotonic,
     pool: AnalysisPool | None = None,
-    deliver: Deliver = settle_all,
+    intake_type: type[GroupIntake] = GroupIntake,
     live: LiveReports | None = None,
     *,
     faults: FaultLog | None = None,
 ) -> WebApplication:
     """Put together what answers requests for an aggregator; `seconds` is a monotonic clock.
 
-    `pool` computes what analysts ask, if this server has one; `deliver` brings the outcomes of
-    reports to the requests that wait for them; `live` shows them to the developer of an app, and
+    `pool` computes what analysts ask, if this server has one; `intake_type` gathers reports: of
+    threads, or of an event loop; `live` shows them to the developer of an app, and
     production has none; `faults` is the log that the process shares.
     """
     app = Flask(__name__, static_folder=None)
@@ -93,7 +93,7 @@ def assemble(
     process: Process = aggregator.take_group
     if live is not None:
         process = live.observing(process, lambda: aggregator.known().catalog.series)
-    intake = GroupIntake(process, aggregator.service_counters, deliver=deliver, seconds=seconds)
+    intake = intake_type(process, aggregator.service_counters, seconds=seconds)
     faults = faults or FaultLog(seconds)
     gate = _computations(aggregator, metrics, pool)
     probe = StoreProbe(aggregator.store)

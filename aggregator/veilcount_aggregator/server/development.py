@@ -41,7 +41,8 @@ def serve_development(
     The worker calls `show`, and has so many simulated devices answer.
     """
     ready = start(settings, bind)
-    return run_workers(ready, partial(_load, settings.collections, show, devices), announce)
+    load = partial(_load, settings.collections, show, devices)
+    return run_workers(ready, load, announce, has_front=True)
 
 
 def _load(files: Sequence[Path], show: Show, devices: int) -> RsgiApplication:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import Any, TypeVar
 
 from veilcount_serving.errors import Overloaded
+from veilcount_serving.front import Front
 from veilcount_serving.group_commit import ANSWER_SECONDS, RETRY_SECONDS
 from veilcount_serving.request_ids import HEADER as REQUEST_ID
 from veilcount_serving.response_headers import HEADERS
@@ -23,7 +23,7 @@ from veilcount_shared.wire import JSON_TYPE
 
 from ..errors import StoreUnavailable
 from ..intake.decode import RequestBody
-from ..intake.group_intake import IntakeRequest, Settled, settle_all
+from ..intake.group_intake import IntakeRequest
 from ..intake.pipeline import Outcome
 from ..web.api import gateway
 from ..web.api.gateway import OpenedRequest, inner_environ
@@ -32,6 +32,7 @@ from ..web.api.problems import problem_from_error, refusal
 from ..web.api.reports import PATH, SOURCE_CLASS, DeviceResponse, unanswered
 from .app import WebApplication
 from .opening_queue import OpeningQueue, SealedRequest
+from .plain_reports import PlainReports
 from .request_bodies import RequestBodies, RequestProtocol, Waits
 
 SWEEP_SECONDS = 0.25
@@ -63,11 +64,19 @@ class RsgiApplication:
         self._answers: Waits[asyncio.Future[Any]] = Waits(ANSWER_SECONDS)
         self._row_closes: set[asyncio.Task[Any]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self.plain = PlainReports(opened, seconds)
+        self.front: Front | None = None
 
     def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._sealed = OpeningQueue(loop.call_soon, self._seconds)
         loop.call_later(SWEEP_SECONDS, self._sweep)
+        if self.front is not None:
+            self.front.open(loop)
+
+    def __rsgi_del__(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self.front is not None:
+            loop.run_until_complete(self.front.close())
 
     async def __rsgi__(self, scope: Any, protocol: Any) -> None:
         path = scope.path
@@ -204,12 +213,6 @@ class RsgiApplication:
             return await pending
         finally:
             self._answers.end(pending)
-
-    def deliver(self, settled: Settled) -> None:
-        """Tell outcomes to requests of the loop, from the intake's thread."""
-        assert self._loop is not None  # noqa: S101 - there are no requests without it
-        with suppress(RuntimeError):  # the loop is closed, and nobody waits any more
-            self._loop.call_soon_threadsafe(settle_all, settled)
 
     def _sweep(self) -> None:
         now = self._seconds()

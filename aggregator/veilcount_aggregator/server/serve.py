@@ -29,6 +29,7 @@ from veilcount_serving.wsgi_threads import WsgiThreads
 from veilcount_shared.errors import VeilcountError
 
 from ..errors import StoreUnavailable
+from ..intake.group_intake import LoopIntake
 from ..queries.published_figures import unpublished
 from ..records.definitions import read_source
 from ..releases.release_journal import ReleaseJournal
@@ -109,7 +110,8 @@ def serve(settings: Settings, bind: ListenAddress, announce: Announce) -> int:
     pool = AnalysisPool(partial(_analyze, settings.analysis_memory // PLACES))
     pool.start()
     try:
-        return run_workers(ready, partial(_load, pool), announce, partial(_load_replacement, pool))
+        replacement = partial(_load_replacement, pool)
+        return run_workers(ready, partial(_load, pool), announce, replacement, has_front=True)
     finally:
         pool.stop()  # after the workers: they may wait for it until they end
 
@@ -158,7 +160,7 @@ def load_worker() -> RsgiApplication:
     enter_worker()
     threads = WsgiThreads(app, app.faults, ids=app.ids)
     application = RsgiApplication(_opened_here, threads)
-    app.deliver = application.deliver  # before it is opened, since it is put together with this
+    app.intake = LoopIntake  # before it is opened
     # Not for longer: a store that hangs must not fail the liveness probe.
     app.open_in_background().join(OPENING_SECONDS)
     gc.freeze()  # what was loaded lives as long as the worker: 50 ms a collection otherwise

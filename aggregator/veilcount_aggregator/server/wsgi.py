@@ -25,7 +25,7 @@ from veilcount_shared.problem_details import PROBLEM_TYPE, RETRY_SECONDS
 from veilcount_shared.wire import JSON_TYPE
 
 from ..errors import StoreError, StoreUnavailable
-from ..intake.group_intake import Deliver, settle_all
+from ..intake.group_intake import GroupIntake
 from ..intake.live_reports import LiveReports
 from ..service import Aggregator
 from ..settings import Settings, variable_name
@@ -85,7 +85,7 @@ class LazyApplication:
         self._opening: threading.Thread | None = None
         self.pool: AnalysisPool | None = None  # computes what analysts ask, if the server has one
         self.is_replacement = False  # in the place of a worker that died
-        self.deliver: Deliver = settle_all
+        self.intake = GroupIntake  # whose threads wait; a worker's event loop has another
         self.live: LiveReports | None = None  # of `veilcount dev`
 
     def __call__(self, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
@@ -158,7 +158,7 @@ class LazyApplication:
         web = assemble(
             aggregator,
             pool=self.pool,
-            deliver=self.deliver,
+            intake_type=self.intake,
             live=self.live,
             faults=self.faults,
         )

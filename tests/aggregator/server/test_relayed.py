@@ -15,7 +15,7 @@ from unittest.mock import patch
 
 import pytest
 
-from veilcount_aggregator.intake.group_intake import IntakeRequest
+from veilcount_aggregator.intake.group_intake import IntakeRequest, LoopIntake
 from veilcount_aggregator.intake.pipeline import Outcome
 from veilcount_aggregator.records.gateway_keys import create_gateway_key
 from veilcount_aggregator.server import rsgi
@@ -66,7 +66,7 @@ class Worker:
         threads = WsgiThreads(self.others, FaultLog())
         self.app = RsgiApplication(lambda: self.web, threads, lambda: self.now)
         self.web: WebApplication = assemble(
-            self.made.aggregator, lambda: self.now, deliver=self.app.deliver
+            self.made.aggregator, lambda: self.now, intake_type=LoopIntake
         )
 
     def body(self) -> bytes:

@@ -1,0 +1,154 @@
+"""The front of a worker: it listens, takes plain requests, and passes all else on.
+
+It runs on the event loop of the server behind it, which listens at a private Unix socket. A plain
+request costs no task, future or timer of its own; what waits for too long is looked for now and
+then, over all connections.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from email.utils import formatdate
+from pathlib import Path
+from typing import Protocol
+
+from .front_connection import FrontConnection, PlainRequest
+from .plain_head import PlainHead, parse_plain
+from .tunnel import TunnelEnd, connect
+from .worker_supervisor import HEADER_MILLISECONDS, MOST_CONNECTIONS
+
+SWEEP_SECONDS = 0.25
+CLOSING_SECONDS = 60.0  # for whoever does not read the end of what was passed on
+READING_SECONDS = HEADER_MILLISECONDS / 1000  # for a head, and again for its body
+DRAIN_SECONDS = 6.0  # less than a worker gets
+BACKLOG = 1024
+FILES = 256  # that a worker may have open without its connections; one passed on takes three
+MOST_HEADS = 512
+
+
+class PlainEndpoint(Protocol):
+    """What takes the plain requests of a front."""
+
+    @property
+    def start(self) -> bytes:
+        """Return the line with which a plain request begins."""
+
+    def take(self, request: PlainRequest) -> bool:
+        """Take a request, which is answered now or later; False: it is to be passed on."""
+
+    def incomplete(self, request: PlainRequest) -> None:
+        """Answer a request whose body did not come."""
+
+    def end_overdue(self, request: PlainRequest, now: float) -> None:
+        """Answer a request that has waited for too long, if it has."""
+
+
+class Front:
+    """The front of one worker."""
+
+    def __init__(self, endpoint: PlainEndpoint, listener: socket.socket, onward: Path) -> None:
+        """Take what comes at `listener`; pass on to the server at `onward`."""
+        self._endpoint = endpoint
+        self._listener = listener
+        self._onward = onward
+        self._heads: dict[bytes, PlainHead] = {}
+        self._tunnels: dict[TunnelEnd, asyncio.Transport] = {}
+        self._closing: dict[TunnelEnd, float] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
+        self._accepts = True
+        self.start = endpoint.start
+        self.take, self.incomplete = endpoint.take, endpoint.incomplete
+        self.now = time.monotonic
+        self.connections: set[FrontConnection] = set()
+
+    def open(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Listen, and look after the connections from now on."""
+        import resource  # noqa: PLC0415 - where nothing is served it may be missing
+
+        self._loop = loop
+        self._files = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - FILES
+        self._sweep()
+
+    async def close(self) -> None:
+        """Accept no more; wait until all that was taken is answered, and all else has ended."""
+        self._accepts = False
+        self._stop_listening()
+        self._listener.close()
+        ends = self.now() + DRAIN_SECONDS
+        while (self.connections or self._tunnels) and self.now() < ends:
+            for connection in tuple(self.connections):
+                connection.close_idle()
+            await asyncio.sleep(0.01)
+        for connection in tuple(self.connections):
+            connection.abort()
+        for transport in tuple(self._tunnels.values()):
+            transport.abort()
+
+    def head(self, raw: bytes) -> PlainHead | None:
+        """Return a plain head; those of one app are mostly equal, and parsed once."""
+        head = self._heads.get(raw)
+        if head is None:
+            head = parse_plain(raw, self.start)
+            if head is not None:
+                if len(self._heads) >= MOST_HEADS:
+                    self._heads.clear()
+                self._heads[raw] = head
+        return head
+
+    def pass_on(self, transport: asyncio.Transport, data: bytes, *, is_over: bool) -> None:
+        """Pass a connection on with what has come, all if it `is_over`; it is not read now."""
+        client = TunnelEnd(
+            lambda: self._forget(client), passes_end=True, data=data, is_over=is_over
+        )
+        self._tunnels[client] = transport
+        transport.set_protocol(client)
+        task = self._loop.create_task(connect(transport, client, self._onward))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _sweep(self) -> None:
+        now = self.now()
+        self.date = formatdate(time.time(), usegmt=True)
+        for connection in tuple(self.connections):
+            connection.end_overdue(now - READING_SECONDS)
+            if connection.request is not None:
+                self._endpoint.end_overdue(connection.request, now)
+        for end, transport in tuple(self._tunnels.items()):
+            if (
+                transport.is_closing()
+                and self._closing.setdefault(end, now) < now - CLOSING_SECONDS
+            ):
+                transport.abort()
+        if self._accepts:
+            self._limit()
+            self._loop.call_later(SWEEP_SECONDS, self._sweep)
+
+    def _forget(self, client: TunnelEnd) -> None:
+        del self._tunnels[client]
+        self._closing.pop(client, None)
+
+    def _limit(self) -> None:
+        """Listen while there are fewer connections than any worker may have, and files for them."""
+        plain, passed = len(self.connections), len(self._tunnels)
+        if plain + passed >= MOST_CONNECTIONS or plain + 3 * passed >= self._files:
+            self._stop_listening()
+        elif self._server is None:
+            self._listen()
+
+    def _stop_listening(self) -> None:
+        if self._server is not None:
+            self._server.close()  # of a duplicate: who connects waits at the socket itself
+            self._server = None
+
+    def _listen(self) -> None:
+        listening = self._loop.create_task(self._serve(self._listener.dup()))
+        self._tasks.add(listening)
+        listening.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, listener: socket.socket) -> None:
+        self._server = await self._loop.create_server(
+            lambda: FrontConnection(self), sock=listener, backlog=BACKLOG
+        )

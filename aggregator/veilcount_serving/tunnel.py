@@ -1,0 +1,87 @@
+"""A connection that is passed on: its bytes go to another server as they came, and back.
+
+Each end reads no faster than the other one writes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+
+class TunnelEnd(asyncio.Protocol):
+    """One end of a tunnel, which passes on what comes to the transport of the other end."""
+
+    def __init__(
+        self,
+        ended: Callable[[], object],
+        *,
+        passes_end: bool,
+        data: bytes = b"",
+        is_over: bool = False,
+    ) -> None:
+        """Begin with data that came before; call `ended` once it has.
+
+        With `passes_end` the other end learns that no more comes, else it is closed.
+        """
+        self._ended = ended
+        self._passes_end = passes_end
+        self._early = data
+        self._is_over = is_over
+        self._other: asyncio.Transport | None = None
+
+    def attach(self, other: asyncio.Transport) -> None:
+        """Pass on to this transport what came, and what comes."""
+        self._other = other
+        other.write(self._early)
+        self._early = b""
+        if self._is_over:
+            other.write_eof()
+
+    def data_received(self, data: bytes) -> None:
+        """Pass bytes on."""
+        if self._other is None:
+            self._early += data
+        else:
+            self._other.write(data)
+
+    def eof_received(self) -> bool:
+        """Pass the end on; True: this end is still written to."""
+        self._is_over = True
+        if self._passes_end and self._other is not None and not self._other.is_closing():
+            self._other.write_eof()
+        return self._passes_end
+
+    def connection_lost(self, _: Exception | None) -> None:
+        """Close the other end, once it has what was written to it."""
+        self._ended()
+        if self._other is not None:
+            self._other.close()
+
+    def pause_writing(self) -> None:
+        """Stop reading at the other end."""
+        if self._other is not None and not self._other.is_closing():
+            self._other.pause_reading()
+
+    def resume_writing(self) -> None:
+        """Read again at the other end."""
+        if self._other is not None and not self._other.is_closing():
+            self._other.resume_reading()
+
+
+async def connect(transport: asyncio.Transport, client: TunnelEnd, path: Path) -> None:
+    """Connect a connection that is not read now to the server at a Unix socket."""
+    loop = asyncio.get_running_loop()
+    server = TunnelEnd(lambda: None, passes_end=False)
+    try:
+        onward, _ = await loop.create_unix_connection(lambda: server, str(path))
+    except OSError:  # that server has ended, or has too many connections
+        transport.abort()
+        return
+    if transport.is_closing():
+        onward.abort()
+        return
+    server.attach(transport)
+    client.attach(onward)
+    transport.resume_reading()

@@ -1,0 +1,155 @@
+"""A front on real sockets and both event loops, with a server at a Unix socket that echoes."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import tempfile
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import uvloop
+
+from veilcount_serving import front as front_module
+from veilcount_serving.front import Front
+from veilcount_serving.front_connection import PlainRequest
+from veilcount_serving.front_worker import socket_folder
+
+from .test_front import PAGE, START, post
+
+PATIENCE = 30.0
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+Connect = Callable[[], Awaitable[Streams]]
+Act = Callable[[Front, Connect], Awaitable[None]]
+
+
+class Echo:
+    """An endpoint that answers each plain request with its body."""
+
+    start = START
+
+    def take(self, request: PlainRequest) -> bool:
+        request.answer(200, [], request.body)
+        return True
+
+    def incomplete(self, request: PlainRequest) -> None:
+        request.answer(408, [], b"late")
+
+    def end_overdue(self, request: PlainRequest, now: float) -> None:
+        """Nothing waits."""
+
+
+async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.read(1 << 16):
+        writer.write(data)
+        await writer.drain()
+    writer.write(b"END")
+    writer.close()
+
+
+@pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def run(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[Act], None]:
+    """Run something on a loop of each kind, with a front."""
+
+    async def running(act: Act) -> None:
+        server = await asyncio.start_unix_server(echo, tmp_path / "echo")
+        listener = socket.create_server(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
+        front = Front(Echo(), listener, tmp_path / "echo")
+        front.open(asyncio.get_running_loop())
+        await asyncio.wait_for(act(front, lambda: asyncio.open_connection("127.0.0.1", port)), 60)
+        await front.close()
+        server.close()
+
+    def run_on_loop(act: Act) -> None:
+        with asyncio.Runner(loop_factory=request.param) as runner:
+            runner.run(running(act))
+
+    return run_on_loop
+
+
+def test_plain_requests_are_answered_and_all_else_is_passed_on_for_good(
+    run: Callable[[Act], None],
+) -> None:
+    """A plain request behind one that was passed on is not the front's any more."""
+
+    async def act(_: Front, connect: Connect) -> None:
+        reader, writer = await connect()
+        writer.write(post(b"one"))
+        assert (await reader.readuntil(b"one")).startswith(b"HTTP/1.1 200 OK\r\n")
+        writer.write(PAGE + post(b"two"))
+        assert await reader.readexactly(len(PAGE + post(b"two"))) == PAGE + post(b"two")
+        writer.write(post(b"three"))
+        writer.write_eof()
+        assert await reader.read() == post(b"three") + b"END"
+        writer.close()
+
+    run(act)
+
+
+def test_a_tunnel_reads_no_faster_than_its_other_end(run: Callable[[Act], None]) -> None:
+    """Megabytes to a server that echoes them, and nobody reads: the sender has to wait."""
+
+    async def act(_: Front, connect: Connect) -> None:
+        reader, writer = await connect()
+        writer.write(PAGE + bytes(32 << 20))
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(writer.drain(), 2)
+        assert len(await reader.readexactly(len(PAGE) + (32 << 20))) > 32 << 20
+        writer.close()
+
+    run(act)
+
+
+def test_one_connection_too_many_waits_until_another_has_ended(
+    run: Callable[[Act], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(front_module, "MOST_CONNECTIONS", 2)
+
+    async def act(front: Front, connect: Connect) -> None:
+        streams = [await connect() for _ in range(2)]
+        for reader, writer in streams:
+            writer.write(post(b"one"))
+            await reader.readuntil(b"one")
+        await asyncio.sleep(2 * front_module.SWEEP_SECONDS)
+        late_reader, late_writer = await connect()  # to the system's queue
+        late_writer.write(post(b"late"))
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(late_reader.readuntil(b"late"), 1)
+        streams[0][1].close()
+        await asyncio.wait_for(late_reader.readuntil(b"late"), PATIENCE)
+        for _, writer in (streams[1], (late_reader, late_writer)):
+            writer.close()
+
+    run(act)
+
+
+def test_without_a_server_to_pass_on_to_a_connection_is_closed(
+    run: Callable[[Act], None], tmp_path: Path
+) -> None:
+    async def act(_: Front, connect: Connect) -> None:
+        (tmp_path / "echo").unlink()
+        reader, writer = await connect()
+        writer.write(PAGE)
+        with suppress(ConnectionResetError):
+            assert await reader.read() == b""
+        writer.close()
+
+    run(act)
+
+
+@pytest.mark.parametrize("depth", [1, 12])
+def test_a_private_socket_has_a_path_that_a_socket_may_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, depth: int
+) -> None:
+    """Also where TMPDIR is deep."""
+    deep = tmp_path / "/".join(["a folder"] * depth)
+    deep.mkdir(parents=True)
+    monkeypatch.setattr(tempfile, "tempdir", str(deep))
+    with socket_folder() as folder, socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(f"{folder}/4194304")
+
+        assert Path(folder).stat().st_mode & 0o077 == 0
+    assert not Path(folder).exists()
