@@ -95,7 +95,8 @@ def command(
         facts = {
             "development": True,
             "definitions": {str(file): list(load_collections(file)) for file in files},
-            "store": redact_url(url) if url else TEMPORARY,
+            "store": redact_url(store),
+            "temporary": url is None,
             "url": str(address),
             "log_in": link_url(str(address), _link(store)),
             "live": f"{address}/live",
@@ -155,7 +156,7 @@ def _lines(facts: dict[str, Any]) -> Iterator[str]:
     yield "DEVELOPMENT server: not for reports of real people. Ctrl-C ends it."
     for file, names in facts["definitions"].items():
         yield f"definitions  {file}: {', '.join(names)} (reloaded when edited)"
-    yield f"store        {facts['store']}"
+    yield f"store        {facts['store']}{f' ({TEMPORARY})' if facts['temporary'] else ''}"
     yield f'client       Client("{facts["url"]}", collections="{first}", development=True)'
     if "shuffler" in facts:
         route = f'shuffler="{facts["shuffler"]}", relay_keys="{facts["relay_keys"]}"'

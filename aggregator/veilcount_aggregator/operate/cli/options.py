@@ -181,7 +181,8 @@ def _reader(setting: Setting) -> Callable[[Any], Any]:
 def required_url(url: str | None) -> str:
     """Return the store's URL, or say how to give it."""
     if not url:
-        raise SettingsError("--store", "", f"give the store's URL, here or as {STORE}")
+        fix = f"give the store's URL, here or as {STORE}; `veilcount dev` prints that of its own"
+        raise SettingsError("--store", "", fix)
     return url
 
 

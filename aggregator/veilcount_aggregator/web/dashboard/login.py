@@ -15,7 +15,10 @@ MESSAGES = {
     "no-key": "Unknown or revoked key. `veilcount keys create --role analyst` creates one.",
     "too-many": "Too many attempts. Wait a second, then try again.",
 }
-LINK_INVALID = "This link was used, or is older than 15 minutes. Log in with a key instead."
+LINK_INVALID = (
+    "This link was used, is older than 15 minutes, or is of a server that has ended. Log in with a"
+    " key, or have another link made: `veilcount keys link --role analyst`, for this store."
+)
 
 
 @page("/login", role=None, methods=("GET", "POST"))
