@@ -18,7 +18,6 @@ CLOSES = (
     " it does not open the intake again."
 )
 ROLES = click.Choice([role.value for role in Role])
-PEOPLE = click.Choice([Role.ANALYST.value, Role.ADMIN.value])
 
 
 @click.group("keys")
