@@ -1,4 +1,4 @@
-"""`veilcount keys create | list | revoke | link`."""
+"""`veilcount keys create | link | list | revoke`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import click
 
 from ...records.api_keys import ApiKey, Role, create_key, load_api_keys, revoke_key
 from ...records.sessions import create_link, link_url
+from ...settings import PREFIX
 from . import options
 from .output import confirm, facts_table, print_result, yes_option
 from .serve import ADDRESS
@@ -17,12 +18,11 @@ CLOSES = (
     " it does not open the intake again."
 )
 ROLES = click.Choice([role.value for role in Role])
-PEOPLE = click.Choice([Role.ANALYST.value, Role.ADMIN.value])
 
 
 @click.group("keys")
 def command() -> None:
-    """Create, list and revoke API keys, and links that log in."""
+    """Create, list and revoke API keys; print log-in links."""
 
 
 @command.command("create")
@@ -49,21 +49,29 @@ def create(role: str, label: str, url: str | None, *, yes: bool, as_json: bool) 
 
 
 @command.command("link")
-@click.option("--role", type=PEOPLE, required=True, help="What the link gives access to.")
+@click.option(
+    "--role",
+    type=click.Choice([Role.ANALYST.value, Role.ADMIN.value]),
+    default=Role.ADMIN.value,
+    show_default=True,
+    help="What the link gives access to.",
+)
 @click.option(
     "--url",
     "server",
     default=f"http://{ADDRESS}",
     show_default=True,
-    help="Where the dashboard is.",
+    envvar=f"{PREFIX}URL",
+    metavar="URL",
+    help="Address at which a browser reaches the server.",
 )
 @options.store
 @options.as_json
 def link(role: str, server: str, url: str | None, *, as_json: bool) -> None:
-    """Print a link that logs in to the dashboard, once and within 15 minutes."""
+    """Print a link that logs a browser in, once, within 15 minutes."""
     with options.opened(url) as store:
         address = link_url(server.rstrip("/"), create_link(store, Role(role), options.now()))
-    print_result({"role": role, "url": address}, [address], as_json=as_json)
+    print_result({"link": address, "role": role}, [address], as_json=as_json)
 
 
 @command.command("list")
