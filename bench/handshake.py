@@ -49,8 +49,8 @@ def _rows(rounds: list[dict[str, float]]) -> Iterator[Row]:
 def _contexts(folder: Path, key: str) -> tuple[ssl.SSLContext, ssl.SSLContext]:
     """Return a server's settings, with a new certificate, and those of a client that trusts it."""
     secret, certificate = folder / f"{key}.key", folder / f"{key}.pem"
-    subprocess.run(  # noqa: S603
-        [  # noqa: S607
+    subprocess.run(
+        [
             *("openssl", "req", "-x509", "-newkey", *KEYS[key], "-noenc", "-days", "1"),
             *("-subj", f"/CN={NAME}", "-addext", f"subjectAltName=DNS:{NAME}"),
             *("-keyout", secret, "-out", certificate),
