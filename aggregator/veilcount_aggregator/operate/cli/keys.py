@@ -11,7 +11,7 @@ from . import options
 from .output import confirm, facts_table, print_result, yes_option
 from .serve import ADDRESS
 
-COLUMNS = ("id", "role", "label", "created", "used", "revoked")
+COLUMNS = ("id", "role", "label", "created", "used", "revoked")  # and its apps
 CLOSES = (
     "WARNING: this is the first device key. From now on, reports without a device key are refused"
     " with 401, and their devices keep them until an update of the app brings the key. Revoking"
@@ -28,10 +28,25 @@ def command() -> None:
 @command.command("create")
 @click.option("--role", type=ROLES, required=True, help="What the key gives access to.")
 @click.option("--label", default="", help="The owner, shown by `keys list`.")
+@click.option(
+    "--app",
+    "apps",
+    multiple=True,
+    metavar="NAME",
+    help="Let an analyst read this app's collections alone; repeatable.",
+)
 @options.store
 @yes_option
 @options.as_json
-def create(role: str, label: str, url: str | None, *, yes: bool, as_json: bool) -> None:
+def create(
+    role: str,
+    label: str,
+    apps: tuple[str, ...],
+    url: str | None,
+    *,
+    yes: bool,
+    as_json: bool,
+) -> None:
     """Create an API key, and print it once.
 
     From the first device key on, reports require a device key, and revoking it does not change
@@ -41,7 +56,7 @@ def create(role: str, label: str, url: str | None, *, yes: bool, as_json: bool) 
         closes = role == Role.DEVICE and load_api_keys(store).intake_is_open
         if closes and not yes:
             confirm(CLOSES, "Require a device key from now on?")
-        key, secret = create_key(store, Role(role), label, options.now())
+        key, secret = create_key(store, Role(role), label, options.now(), apps=apps)
     lines = [f"{role} key {key.id}, shown this once: {secret}"]
     if closes:
         lines.append("reports require a device key from now on")
@@ -98,4 +113,5 @@ def revoke(identity: str, url: str | None, *, as_json: bool) -> None:
 
 def public_columns(key: ApiKey) -> dict[str, str]:
     """Return the public columns of a key."""
-    return {column: str(getattr(key, column)) for column in COLUMNS}
+    columns = {column: str(getattr(key, column)) for column in COLUMNS}
+    return columns | {"apps": ",".join(key.apps)}
