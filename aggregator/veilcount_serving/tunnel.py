@@ -1,6 +1,7 @@
 """A connection that is passed on: its bytes go to another server as they came, and back.
 
-Each end reads no faster than the other one writes.
+Each end reads no faster than the other one writes, and little at a time: thousands of connections
+that are passed on to a server that is busy must not fill the memory.
 """
 
 from __future__ import annotations
@@ -9,8 +10,11 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
+CHUNK = 16 << 10
+_read = bytearray(CHUNK)  # by all ends: what was read is copied at once
 
-class TunnelEnd(asyncio.Protocol):
+
+class TunnelEnd(asyncio.BufferedProtocol):
     """One end of a tunnel, which passes on what comes to the transport of the other end."""
 
     def __init__(
@@ -34,13 +38,19 @@ class TunnelEnd(asyncio.Protocol):
     def attach(self, other: asyncio.Transport) -> None:
         """Pass on to this transport what came, and what comes."""
         self._other = other
+        other.set_write_buffer_limits(CHUNK)
         other.write(self._early)
         self._early = b""
         if self._is_over:
             other.write_eof()
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, _: int) -> bytearray:
+        """Return where to read to."""
+        return _read
+
+    def buffer_updated(self, size: int) -> None:
         """Pass bytes on."""
+        data = bytes(memoryview(_read)[:size])
         if self._other is None:
             self._early += data
         else:
