@@ -78,7 +78,7 @@ class CrowdStates:
         path = folder / FILE
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))  # others of it follow
         self._db = sqlite3.connect(
-            path, BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
         self._db.execute("pragma journal_mode = wal")
         self._db.execute("pragma synchronous = full")

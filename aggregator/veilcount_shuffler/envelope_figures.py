@@ -11,8 +11,8 @@ import os
 import sqlite3
 import threading
 from collections import Counter
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from datetime import date, datetime
 from pathlib import Path
 
@@ -54,7 +54,7 @@ class EnvelopeFigures:
         if not counts:
             return
         try:
-            with closing(self._opened()) as database, database:
+            with self._database() as database, database:
                 database.executemany(_ADD, [(*key, number) for key, number in counts.items()])
         except (sqlite3.Error, OSError) as error:
             with self._lock:
@@ -64,7 +64,7 @@ class EnvelopeFigures:
     def totals(self) -> Counter[str]:
         """Return how many envelopes of the days that are over were answered how."""
         try:
-            with closing(self._opened()) as database:
+            with self._database() as database:
                 rows = database.execute("select day, answer, number from answers").fetchall()
         except (sqlite3.Error, OSError) as error:
             raise StateUnavailable(str(error)) from error
@@ -74,11 +74,12 @@ class EnvelopeFigures:
                 totals[answer] += rounded(number) if answer == HELD else number
         return totals
 
-    def _opened(self) -> sqlite3.Connection:
+    @contextmanager
+    def _database(self) -> Iterator[sqlite3.Connection]:
         os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        database = sqlite3.connect(self._path, BUSY_SECONDS)
-        database.execute(_SCHEMA)
-        return database
+        with closing(sqlite3.connect(self._path, timeout=BUSY_SECONDS)) as database:
+            database.execute(_SCHEMA)
+            yield database
 
 
 def rounded(number: int) -> int:

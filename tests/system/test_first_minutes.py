@@ -77,17 +77,28 @@ class FirstMinutes:
 
     @cached_property
     def browser(self) -> requests.Session:
-        """Log in by the link that was printed, which opens once."""
-        link = re.search(r"http\S+/enter#\S+", "\n".join(self.printed))
-        assert link is not None
-        address, secret = link[0].split("#")
+        """Log in by the link that was printed."""
         browser = requests.Session()
         browser.trust_env = False
+        self.open_link(browser, self.link).raise_for_status()
+        return browser
+
+    @property
+    def link(self) -> str:
+        link = re.search(r"http\S+/enter#\S+", "\n".join(self.printed))
+        assert link is not None
+        return link[0]
+
+    def open_link(self, browser: requests.Session, link: str) -> requests.Response:
+        address, secret = link.split("#")
         token = TOKEN.search(browser.get(address, timeout=30).text)
         assert token is not None
         form = {"form_token": token[1], "link": secret}
-        browser.post(address, data=form, timeout=30).raise_for_status()
-        return browser
+        return browser.post(address, data=form, timeout=30)
+
+    def output(self, *words: str) -> str:
+        command = [sys.executable, "-m", "veilcount_aggregator", *words]
+        return subprocess.check_output(command, env=self.environ, text=True)
 
     def page(self, path: str, words: str = "") -> str:
         """Return a page once it has these words."""
@@ -153,6 +164,24 @@ def test_the_first_five_minutes(minutes: FirstMinutes) -> None:
     assert requests.get(f"{minutes.url}/live", timeout=30, allow_redirects=False).status_code == 303
     assert minutes.stop() == 0
     assert list((minutes.folder / "temporary").iterdir()) == []
+
+
+def test_a_used_link_says_which_command_makes_another(minutes: FirstMinutes) -> None:
+    """It names the store, although it is temporary."""
+    minutes.output("new", str(minutes.folder / "collections.toml"))
+    minutes.run("veilcount", "dev")
+    store = minutes.await_line("store  ", "removed at the end").split()[1]
+    minutes.await_line("live view")
+    minutes.browser.cookies.clear()
+    refused = minutes.open_link(minutes.browser, minutes.link)
+    command = re.search("`veilcount (.*?)`", refused.text)
+
+    assert refused.status_code == 403
+    assert command is not None
+    assert command[1] == f"keys link --store {store}"
+    another = minutes.output(*command[1].split(), "--url", minutes.url).strip()
+    entered = minutes.open_link(minutes.browser, another)
+    assert (entered.status_code, entered.url) == (200, f"{minutes.url}/")
 
 
 SHUFFLED = """
