@@ -75,12 +75,12 @@ class Checkpoints:
 
     def _write_back(self) -> None:
         try:
-            _, logged, _ = self._database.execute(WRITE_BACK).fetchone()
+            _, logged, saved = self._database.execute(WRITE_BACK).fetchone()
         except sqlite3.Error as error:
             self._report(f"it cannot be written back: {system_reason(error)}")
             return
         self._is_long = logged >= LONG_PAGES
-        if logged < MOST_PAGES:
+        if logged - saved < MOST_PAGES:
             self._is_reported = False
         else:
             self._report("a process reads an older state: end it; `veilcount doctor` tells which")
