@@ -17,6 +17,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from pathlib import Path
 from threading import Lock, get_ident
 from typing import NamedTuple
 from weakref import WeakSet
@@ -28,6 +29,7 @@ from veilcount_serving.structured_logging import log_event
 from ...errors import StoreError, StoreUnavailable, StoreUnfit
 from ..series_reports import LOG_RESTORED
 from ..sql.intake import COUNT
+from .checkpoints import Checkpoints
 from .connection import (
     SECONDS,
     ReaderPool,
@@ -49,8 +51,6 @@ from .wal_guard import WalGuard
 #: how long a fork waits for other threads' calls
 FORK_SECONDS = 1.0
 CACHE_KIB = 64_000
-#: the WAL is written back when it has so many pages: a page that many groups touch is written once
-WAL_PAGES = 4_000
 WAL_BYTES = 64 << 20
 #: the identity of no file
 NO_FILE = (0, 0)
@@ -74,6 +74,7 @@ class SqliteDatabase:
         self._make = False
         self._identity = NO_FILE
         self._writer: sqlite3.Connection | None = None
+        self._checkpoints: Checkpoints | None = None  # of the writer
         self._mine = Lock()
         self._lock = FileLock(place.path.with_name(f"{place.path.name}-lock"))
         self._readers = ReaderPool(self._reader, SECONDS)
@@ -109,6 +110,8 @@ class SqliteDatabase:
             database.execute("commit")
             self._restored_logs -= restored
             self._keep_log(database)
+            if self._checkpoints is not None:
+                self._checkpoints.committed(database)
             if database.total_changes != self.found.changes:
                 self.condition.wrote(probe=probe)
         except (sqlite3.Error, OSError) as error:
@@ -175,8 +178,9 @@ class SqliteDatabase:
         self._forking = {}
         self._lock.close()
         self._guard.abandon()
-        self._left += [self._writer, self._readers]  # closing them would disturb the parent
-        self._writer = None
+        # closing them would disturb the parent
+        self._left += [self._writer, self._checkpoints, self._readers]
+        self._writer = self._checkpoints = None
         self._mine = Lock()
         self._readers = ReaderPool(self._reader, SECONDS)
 
@@ -230,6 +234,8 @@ class SqliteDatabase:
                 reason=f"{name} was removed or replaced while the store was in use: find out how",
             )
             return
+        if self._checkpoints is not None:
+            self._checkpoints.wait()
         checkpoint_and_refuse(database, self.place.path)
 
     def _count_restored_logs(self, database: sqlite3.Connection) -> int:
@@ -266,10 +272,9 @@ class SqliteDatabase:
             status = path.stat()
             prepare_tables(database, str(path), make=self._make)
             enable_wal(database, path)
-            for setting in self._settings():
-                database.execute(setting)
-            database.execute("pragma schema_version").fetchone()  # opens log and index
+            self._prepare(database)
             self._guard.hold()
+            self._checkpoints = self._checkpoints_of(path)
         except BaseException:
             database.close()
             raise
@@ -292,12 +297,26 @@ class SqliteDatabase:
         self.condition.reset()
         self._identity = identity
 
+    def _checkpoints_of(self, path: Path) -> Checkpoints:
+        database = connect(path, "rw")
+        try:
+            self._prepare(database)
+        except BaseException:
+            database.close()
+            raise
+        return Checkpoints(database, path.with_name(f"{path.name}-wal"))
+
+    def _prepare(self, database: sqlite3.Connection) -> None:
+        for setting in self._settings():
+            database.execute(setting)
+        database.execute("pragma schema_version").fetchone()  # opens log and index
+
     def _settings(self) -> Iterator[str]:
         yield f"pragma synchronous = {'full' if self.place.durable else 'off'}"
         yield "pragma fullfsync = on"  # of macOS, whose fsync leaves it to the disk's cache
         yield "pragma secure_delete = on"  # what is dropped is gone from the disk's pages too
         yield f"pragma cache_size = -{CACHE_KIB}"
-        yield f"pragma wal_autocheckpoint = {WAL_PAGES}"
+        yield "pragma wal_autocheckpoint = 0"  # which would be within a commit
         yield f"pragma journal_size_limit = {WAL_BYTES}"
 
     def _reader(self) -> sqlite3.Connection:
@@ -320,6 +339,9 @@ class SqliteDatabase:
     def _close_writer(self) -> None:
         if self._writer is not None:
             replaced = self._moved() and self.place.path.exists()
+            if self._checkpoints is not None:
+                self._checkpoints.close()
+                self._checkpoints = None
             saved = replaced and _is_written_back(self._writer)
             with suppress(OSError):  # SQLite removes by name what it has written back
                 if not self._moved() and not self._guard.intact():

@@ -11,8 +11,9 @@ from veilcount_serving.findings import Check, CheckResult, graded, ok, or_ok, wa
 
 from ...errors import StoreUnfit
 from ..file_permissions import exposed
+from .checkpoints import WAL_PAGES
 from .connection import SqliteUrl, connect
-from .database import WAL_PAGES, SqliteDatabase
+from .database import SqliteDatabase
 from .schema import format_of
 
 LITTLE = 1 << 30

@@ -129,13 +129,13 @@ class FileChecks:
 def test_a_reading_looks_for_the_file_alone_and_a_commit_compares_the_log_once(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a commit's five look-ups two are of the lock, one of the file and two of the log."""
+    """Of a commit's six look-ups two are of the lock, one of the file and three of the log."""
     store.generation()  # connects a reader
     reading = FileChecks().during(monkeypatch, store.generation)
     commit = FileChecks().during(monkeypatch, lambda: send(store, LINKED, report(2)))
 
     assert reading == FileChecks(lookups=1, log_checks=0)
-    assert commit == FileChecks(lookups=5, log_checks=1)
+    assert commit == FileChecks(lookups=6, log_checks=1)
 
 
 def test_each_removal_is_counted_in_the_store(path: Path, store: SqliteStore) -> None:
