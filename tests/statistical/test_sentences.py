@@ -156,7 +156,7 @@ PROMISES = {
     "queries/plan_view.py": "analysis/test_planning.py::an_open_string_of_the_planned_share",
     "simulation/string_search.py": "aggregator/operate/cli/test_simulate.py::a_distribution_of",
     "releases/string_threshold.py": "analysis/test_curated_strings.py::strings_are_released_as",
-    "queries/plan_view.py": "analysis/test_shuffled.py::the_best_guess_of_two_values_is",
+    "queries/batch_view.py": "analysis/test_shuffled.py::the_best_guess_of_two_values_is",
     "queries/budget_view.py": "analysis/test_budget.py::nobody_guesses_better_than_the_curve",
     "shuffler_canaries/canary_result.py": "analysis/test_shuffler_conduct.py::30_canaries",
     "notice/messages.py": "claims/test_faces_of_the_notice.py::a_probability_that_is_too_small",
