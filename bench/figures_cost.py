@@ -14,7 +14,7 @@ from numpy.random import Generator
 
 from veilcount_analysis.estimation import IntervalTarget, LookCount
 from veilcount_analysis.estimation.covered_supports import CoveredSupports
-from veilcount_analysis.estimation.detectable_difference import detectable
+from veilcount_analysis.estimation.difference import detectable
 from veilcount_analysis.estimation.estimate_pair import EstimatePair
 from veilcount_analysis.estimation.joint_difference import p_of_any, pooled
 from veilcount_analysis.estimation.proportions import SupportCounts

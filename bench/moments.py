@@ -12,7 +12,7 @@ import numpy as np
 from veilcount_analysis.estimation.confidence_intervals import Floats
 from veilcount_analysis.estimation.moments import MomentMeans
 from veilcount_analysis.estimation.moments import regression as regressed
-from veilcount_analysis.kinds.moment_figures import Units, scaled
+from veilcount_analysis.kinds.features import Units, scaled
 from veilcount_analysis.mechanisms.handler import handler_of
 from veilcount_analysis.mechanisms.moments import MomentsHandler
 from veilcount_shared.domain import GRID, Features, Number

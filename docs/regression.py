@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from veilcount_analysis import tally
-from veilcount_analysis.kinds.moment_figures import MomentTerms, features_of, moment_figures
+from veilcount_analysis.kinds.features import MomentTerms, features_of, moment_figures
 from veilcount_analysis.mechanisms.moments import moments_handler
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import parse_collections

@@ -20,7 +20,7 @@ from veilcount_aggregator.operate.demo.campaign import TRAILS, Campaign, Questio
 from veilcount_aggregator.operate.demo.deployment import DemoClock, deploy
 from veilcount_aggregator.operate.demo.run import DemoResult, DemoRun
 from veilcount_aggregator.records.api_keys import Role, create_key
-from veilcount_analysis.kinds.moment_figures import MomentTerms, features_of, moment_figures
+from veilcount_analysis.kinds.features import MomentTerms, features_of, moment_figures
 
 from .page_parser import ROOT
 

@@ -20,7 +20,7 @@ from scipy import special
 from veilcount_analysis.estimation import IntervalTarget, LookCount
 from veilcount_analysis.estimation.confidence_intervals import Alpha, Ends, Floats
 from veilcount_analysis.estimation.covered_supports import CoveredSupports
-from veilcount_analysis.estimation.detectable_difference import detectable
+from veilcount_analysis.estimation.difference import detectable
 from veilcount_analysis.estimation.estimate_pair import EstimatePair
 from veilcount_analysis.estimation.estimator import Estimator
 from veilcount_analysis.estimation.joint_difference import p_of_any, pooled

@@ -16,7 +16,7 @@ import pytest
 
 from veilcount_analysis.estimation.confidence_intervals import Bools, Counts, Floats, quantile
 from veilcount_analysis.estimation.estimator import IntervalTarget
-from veilcount_analysis.estimation.trend_smoothing import SmoothWeights
+from veilcount_analysis.estimation.trend import SmoothWeights
 from veilcount_analysis.mechanisms.trend import TrendHandler
 from veilcount_analysis.simulation.changing_states import draw_trend_counters
 from veilcount_shared.mechanisms import TrendMechanism

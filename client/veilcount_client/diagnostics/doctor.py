@@ -21,11 +21,9 @@ from ..delivery.transport import HttpTransport, Reply, in_clear, malformed
 from ..settings import JITTER, ClientSettings
 from ..state.factory import state_location
 from . import problems
-from .aggregator_checks import check_relay, empty_batch, judge_reply
 from .problems import Collections
-from .shuffler_checks import check_shuffler
+from .server_checks import check_relay, check_shuffler, check_tokens, empty_batch, judge_reply
 from .state_checks import check_state
-from .token_checks import check_tokens
 
 GRACE = JITTER  # a clock that is off by more shows in when its periods begin: it marks the device
 

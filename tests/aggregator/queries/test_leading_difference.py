@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from veilcount_aggregator.queries import EstimateQuery
-from veilcount_aggregator.queries.leading_difference import leading_difference
+from veilcount_aggregator.queries.headline import leading_difference
 
 from ..web.api.deployment_fixtures import Deployment, deployment
 from .simulated_reports import compare, counted, estimate, only, send, send_numbers, snapshot

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any, ClassVar, NoReturn, Protocol
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 from numpy.random import Generator
@@ -44,7 +44,6 @@ from ..simulation.local_vs_central import (
 )
 from ..simulation.population import Population, simulate
 from ..simulation.simulated_figures import SimulatedEstimate, SimulatedFigures, truth_table
-from ..simulation.true_values import TrueValues
 from ..text import number_format
 from ..text.view_parts import Table
 from .estimate import SeriesData, estimate_series
@@ -69,13 +68,6 @@ class ShuffledSimulation(AnswersSimulation):
     subject: ClassVar[str] = "shuffled values and means"
 
     runs: Runs = None
-
-
-class PopulatedKind(Protocol):
-    """A kind whose true values are typed."""
-
-    def population(self, truth: TrueValues, n: int) -> Population:
-        """Return n devices that have these values."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,10 @@ They change nothing: read requests, and two bodies that the server must reject.
 
 from __future__ import annotations
 
+import re
 import socket
 import ssl
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -36,12 +38,32 @@ from veilcount_serving.findings import (
 from veilcount_shared.problem_details import PROBLEM_TYPE
 from veilcount_shared.wire import BINARY_TYPE, MAX_BODY
 
-from ...queries.checks.verdict_checks import verdict_problems
+from ...queries.checks.verdict_checks import NO_KEY, VerdictTotals, verdict_problems
+from ...records.service_counters import REPORTS
 from ...store import DurabilityState
 from ...store.retention.skew_check import skew
+from ...web.api.exposition import PREFIX
 from ...web.api.reports import PATH
 from ...web.api.schemas import Readiness
-from .server_metrics import read_metrics
+
+_LINE = re.compile(rf"{PREFIX}(\w+)_total{{(.*)}} ([0-9.e+]+)")
+_LABEL = re.compile(r'(\w+)="([^"]*)"')
+
+
+def read_metrics(text: str) -> VerdictTotals:
+    """Return the totals in the metrics of a running server."""
+    totals: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    requests = unkeyed = 0
+    for name, labelled, number in _LINE.findall(text):
+        labels, times = dict(_LABEL.findall(labelled)), int(float(number))
+        if name == "verdicts":
+            totals[labels["collection"]][labels["verdict"]] += times
+        elif name == "requests" and labels["endpoint"] == REPORTS:
+            requests += times
+        elif name == "refused" and labels["problem"] == NO_KEY:
+            unkeyed += times
+    return VerdictTotals(totals, requests, unkeyed)
+
 
 SECONDS = 10.0
 OK, REDIRECT, UNAUTHORIZED, NOT_READY = 200, 300, 401, 503

@@ -1,4 +1,4 @@
-"""Checks of a store: access, durability, definitions, keys, releases and retention."""
+"""Checks of a store: access, durability, definitions, keys, batches, releases and retention."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from contextlib import closing
 from datetime import date, datetime, timedelta
 from importlib.util import find_spec
 
+from veilcount_analysis.series.series import Series
 from veilcount_analysis.text.arrow_tables import has_arrow
 from veilcount_serving.errors import SettingsError
 from veilcount_serving.findings import (
@@ -26,6 +27,9 @@ from veilcount_shared.installing import install
 
 from ...errors import StoreUnavailable
 from ...records.api_keys import ApiKey, Role
+from ...records.shuffled_batches.batch_counts import BATCH, RECORD_DIFFERS, SECOND_BATCH
+from ...records.shuffled_batches.batch_states import batch_states
+from ...records.shuffler_keys import load_shuffler_keys
 from ...releases.budget_ledger import load_releases
 from ...releases.privacy_filter import PrivacyFilter
 from ...releases.release_journal import ReleaseJournal
@@ -39,9 +43,43 @@ from ...store.migrate import outgoing_copy
 from ...store.restore_lock import release_lock_reason
 from ...store.retention.retention_guard import needs_confirmation, read_confirmed_day
 from . import consistency, definition_checks
-from .shuffled_batches import shuffled_batches
 from .store_snapshot import StoreSnapshot
 from .verdict_checks import verdicts
+
+#: how long a batch may take from the end of its grace: its shuffler may be down for a night
+SOON = timedelta(days=2)
+ASK = "ask whoever runs the shuffler: `veilcount shuffler status` there says why"
+
+
+def shuffled_batches(stored: StoreSnapshot) -> Iterator[CheckResult]:
+    """Check that a shuffler is trusted, and that each batch has come whole and once."""
+    by_shuffler = [
+        series for series in stored.catalog.series.values() if series.collection.batch is not None
+    ]
+    message = f"{len(by_shuffler)} definitions travel by shuffler; no batch is missing"
+    yield from problems_or_ok(_problems(stored, by_shuffler), message)
+
+
+def _problems(stored: StoreSnapshot, by_shuffler: list[Series]) -> Iterator[CheckResult]:
+    counts = stored.store.service_counts()
+    refused = {counter.word for counter in counts if counter.what == BATCH and by_shuffler}
+    if RECORD_DIFFERS in refused:
+        why = "a shuffler's record was refused: its batch is another than the record states"
+        yield wrong(why, f"believe neither: {ASK}")
+    if SECOND_BATCH in refused:
+        why = "a second batch was refused: who received both sees what is in both"
+        yield wrong(
+            why, "stop its shuffler: the store was restored from a backup, or there are two"
+        )
+    keys = load_shuffler_keys(stored.store)
+    for series in by_shuffler:
+        name = series.collection.name
+        if keys.trusted(name, stored.today) is None:
+            yield wrong(f"{name}: no shuffler is trusted", "`veilcount shuffler trust FILE`")
+        for batch in batch_states(stored.store, stored.store, series, stored.now - SOON):
+            if not batch.healthy:
+                yield warn(f"{name}, period {batch.period}: {batch.text}", ASK)
+
 
 TARGET = "store"
 OPENED = "opened"

@@ -11,7 +11,6 @@ import zlib
 from collections.abc import Mapping
 
 import msgspec
-import numpy as np
 
 from veilcount_shared.errors import BadField
 from veilcount_shared.shuffling.part import PART_REPORTS, BatchHead, BatchPart, batch_digest
@@ -152,8 +151,3 @@ class BatchEntry(msgspec.Struct, frozen=True, array_like=True):
     def _head(self) -> BatchHead:
         fields = (self.batch_id, self.crowd_id, self.period, self.reports, self.covers)
         return BatchHead(*fields, self.digest, self.parts, self.size)
-
-
-def no_counters(size: int) -> Counters:
-    """Return counters of nothing."""
-    return np.zeros(size, np.int64)

@@ -13,7 +13,7 @@ import pytest
 
 from veilcount_aggregator.operate.cli.main import run
 from veilcount_aggregator.operate.doctor import Finding, Severity
-from veilcount_aggregator.operate.doctor.server_metrics import read_metrics
+from veilcount_aggregator.operate.doctor.server_checks import read_metrics
 from veilcount_aggregator.queries.checks.store_checks import STORED
 from veilcount_aggregator.queries.checks.verdict_checks import verdict_problems
 from veilcount_aggregator.records.api_keys import (

@@ -5,6 +5,13 @@ covers, and delta is exactly E[max(0, W_1 + ... + W_n)] / n with n = m + 1 unifo
 is (Pr[y|x] - e^eps Pr[y|x']) / Pr[y]: the identity behind the blanket, with nothing left to bound.
 It is summed exactly where the two values' messages are disjoint, else on the blanket's grid, which
 rounds up.
+
+Whether a definition has the covers that its promise needs: by them alone, never by its n.
+
+The error of a figure of a shuffled batch: the devices' noise, and that of the covers.
+
+The expectation of the covers is subtracted; what they vary by stays. It is m times the variance of
+one, divided by n^2: about as much as the devices' noise at n = 1,000, and less and less of it.
 """
 
 from __future__ import annotations
@@ -13,17 +20,40 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
-from math import exp, nextafter
+from math import exp, nextafter, sqrt
 
 import numpy as np
 
+from veilcount_shared import Collection
 from veilcount_shared.composition import Overlap
 from veilcount_shared.epsilon import EPSILON_GRAIN
+from veilcount_shared.errors import DefinitionError
 from veilcount_shared.mechanisms import Randomizer
 
 from ...mechanisms import handler_of
 from ..amplification.blanket import BlanketReport, mean_excess
 from .count_pair import CountPair, exact_overlap
+
+
+def shuffled_error(mechanism: Randomizer, n: int, covers: int) -> float:
+    """Return the standard error of a cohort's figure, of a share where all are equal."""
+    handler = handler_of(mechanism)
+    return sqrt(handler.noise_variance() / n + covers * handler.cover_variance() / n**2)
+
+
+def require_covers(collection: Collection) -> None:
+    """Refuse a definition whose covers do not give its epsilon and delta by themselves."""
+    rules = collection.batch
+    if rules is None or rules.epsilon is None or rules.delta is None:
+        return
+    needed = least_covers(collection.mechanism, rules.epsilon, rules.delta)
+    if rules.covers < needed:
+        fix = (
+            f"give {needed:,} or more: fewer do not give epsilon = {float(rules.epsilon):g} at"
+            f" delta = {float(rules.delta):g} by themselves"
+        )
+        raise DefinitionError("batch.covers", rules.covers, fix, collection=collection.name)
+
 
 MOST_COVERS = 100_000_000
 
