@@ -56,11 +56,11 @@ class Apps:
         environ = {"HTTP_COOKIE": f"veilcount={self.sessions[restricted]}"}
         return self.deployment.ask(rule.method, path, body, kind=FORM, environ=environ)
 
-    def leaks(self, reply: Response, asked: str = "") -> list[str]:
-        """Return the words of the other app in a reply, which may repeat the name that it asked."""
+    def leaks(self, reply: Response, requested: str = "") -> list[str]:
+        """Return the words of the other app in a reply, which may repeat the name that was sent."""
         text = reply.body.decode() + repr(reply.headers)
-        if asked and asked not in {SHARED, "opened"}:
-            text = text.replace(asked, "")
+        if requested and requested not in {SHARED, "opened"}:
+            text = text.replace(requested, "")
         return [word for word in self.secrets if word in text]
 
 
