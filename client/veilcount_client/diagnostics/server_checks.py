@@ -114,7 +114,7 @@ def _unreachable(subject: str, url: str, error: Exception) -> DiagnosticResult:
     return DiagnosticResult(subject, False, f"{url} {why}")
 
 
-NO_CROWD = Envelope(bytes(CROWD_BYTES), 0, b"").encode()  # that no shuffler serves
+UNSERVED = Envelope(bytes(CROWD_BYTES), 0, b"").encode()  # that no shuffler serves
 NOT_SERVED = 404
 
 
@@ -158,7 +158,7 @@ def _key(route: ShufflerRoute, collection: Collection, now: float) -> Diagnostic
 def _reply(settings: ClientSettings, now: Callable[[], float]) -> DiagnosticResult:
     url = settings.shuffler or ""
     try:
-        reply = ShufflerTransport(url, now).request("POST", PATH, NO_CROWD, ENVELOPE_TYPE)
+        reply = ShufflerTransport(url, now).request("POST", PATH, UNSERVED, ENVELOPE_TYPE)
     except Exception as error:  # noqa: BLE001 - whatever goes wrong on the way is the finding
         return DiagnosticResult(
             "shuffler", False, f"{url} {describe_shuffler(type(error).__name__)}"

@@ -110,7 +110,7 @@ def test_a_store_of_another_user_is_not_named(
     with development_stores.temporary_store() as url:
         Path(url.removeprefix("sqlite:///")).touch()
         assert url in str(development_stores.missing_store("give it"))
-        monkeypatch.setattr(development_stores.os, "getuid", lambda: -1)
+        monkeypatch.setattr("os.getuid", lambda: -1)
 
         assert url not in str(development_stores.missing_store("give it"))
 
