@@ -121,7 +121,7 @@ def _hide_linux(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 def _refuse_folders(event: str, arguments: tuple[Any, ...]) -> None:
-    if event == "open" and isinstance(arguments[0], str) and os.path.isdir(arguments[0]):
+    if event == "open" and isinstance(arguments[0], str) and Path(arguments[0]).is_dir():
         raise PermissionError(13, "a folder is not opened on this platform", arguments[0])
 
 
