@@ -33,6 +33,7 @@ PARTS = (
     *(
         "event-loop",
         "exports",
+        "handshake",
         "figures",
         "filling",
         "install",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import sys
@@ -30,6 +31,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # three workers on two cores
 os.environ |= {"PYTHONPYCACHEPREFIX": str(COMPILED), "PYTHONDONTWRITEBYTECODE": ""}
 sys.pycache_prefix, sys.dont_write_bytecode = str(COMPILED), False
 
+gc.disable()  # until tests are collected: a sixth of that went into looking for garbage
+
 settings.register_profile("steady", deadline=None, derandomize=True, max_examples=30)
 settings.register_profile("full", parent=settings.get_profile("steady"), max_examples=500)
 
@@ -51,6 +54,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if position[test] * GOLDEN % 1 >= 1 / mark.args[0]:
             item.add_marker("full")
         position[test] += 1
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()  # what is there stays to the end
+    gc.enable()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

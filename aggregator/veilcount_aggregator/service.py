@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 
 from veilcount_analysis.series.series import Series, utc_day
@@ -73,6 +73,7 @@ class Aggregator:
     guard: ClockGuard
     retention: RetentionGuard
     key_uses: KeyUses = field(default_factory=KeyUses)
+    apps: tuple[str, ...] = ()  # whose definitions exist for who asks; none: those of all
 
     @classmethod
     def open(
@@ -140,7 +141,14 @@ class Aggregator:
 
     def known(self) -> CatalogSnapshot:
         """Return the current definitions and keys."""
-        return self.catalog_cache.known()
+        snapshot = self.catalog_cache.known()
+        if not self.apps:
+            return snapshot
+        return replace(snapshot, catalog=snapshot.catalog.of_apps(self.apps))
+
+    def of_apps(self, apps: tuple[str, ...]) -> Aggregator:
+        """Return it as a key restricted to these apps sees it; none: the key is not restricted."""
+        return replace(self, apps=apps) if apps else self
 
     def today(self) -> date:
         """Return the UTC day."""

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from itertools import product
 
-from .cells import AXES, FIRST_ROWS, is_valid, refused_pairs, rows, uncovered, valid_subsets
+from .cells import (
+    AXES,
+    FIRST_ROWS,
+    chosen_rows,
+    is_valid,
+    refused_pairs,
+    rows,
+    uncovered,
+    valid_subsets,
+)
 
 MOST_ROWS = 80
 
@@ -20,6 +29,10 @@ def test_every_valid_pair_is_in_a_row() -> None:
     assert not uncovered(rows())
     assert len(rows()) <= MOST_ROWS
     assert all(map(is_valid, rows()))
+
+
+def test_the_file_has_the_rows_that_are_chosen() -> None:
+    assert rows() == chosen_rows(), "`python -m tests.matrix.cells` writes them anew"
 
 
 def test_a_row_that_is_left_out_is_noticed() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -187,6 +188,7 @@ class ShufflerStore:
         self.aggregator = aggregator or CheckingAggregator(public, clock)
         self.witness_folder = witness
         self._open: list[CrowdStates | Holding] = []
+        weakref.finalize(self, _close_all, self._open)  # a test may end without
 
     @property
     def crowd(self) -> ServedCrowd:
@@ -228,8 +230,12 @@ class ShufflerStore:
 
     def close(self) -> None:
         """Let go of all files, as the end of a process does."""
-        while self._open:
-            self._open.pop().close()
+        _close_all(self._open)
+
+
+def _close_all(opened: list[CrowdStates | Holding]) -> None:
+    while opened:
+        opened.pop().close()
 
 
 def held(answers: Iterable[EnvelopeAnswer], envelopes: Iterable[Envelope]) -> set[bytes]:

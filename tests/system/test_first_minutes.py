@@ -169,7 +169,7 @@ def test_the_first_five_minutes(minutes: FirstMinutes) -> None:
 
 
 def test_a_used_link_says_which_command_makes_another(minutes: FirstMinutes) -> None:
-    """With the store that is printed, although it is temporary."""
+    """It names the store, although it is temporary."""
     minutes.output("new", str(minutes.folder / "collections.toml"))
     minutes.run("veilcount", "dev")
     store = minutes.await_line("store  ", "removed at the end").split()[1]
@@ -180,8 +180,8 @@ def test_a_used_link_says_which_command_makes_another(minutes: FirstMinutes) -> 
 
     assert refused.status_code == 403
     assert command is not None
-    address = ["--url", minutes.url, "--store", store]
-    another = minutes.output(*command[1].split(), *address).strip()
+    assert command[1] == f"keys link --store {store}"
+    another = minutes.output(*command[1].split(), "--url", minutes.url).strip()
     entered = minutes.open_link(minutes.browser, another)
     assert (entered.status_code, entered.url) == (200, f"{minutes.url}/")
 

@@ -200,12 +200,12 @@ def test_on_windows_a_development_server_shows_reports_and_reloads(minutes: Firs
     minutes.edit("epsilon = 1", "epsilon = 2")
     minutes.await_line("definitions", "new definitions: autosave")
     live = minutes.page("/live", "randomized: ")
-    question = minutes.page("/c/autosave", "answers are")
+    question = minutes.page("/collections/autosave", "201")
     with socket.create_connection((HOST, int(minutes.url.rpartition(":")[2]))):
         code = minutes.stop()
 
     assert code == 0
-    assert ("autosave" in live, "200" in question) == (True, True)
+    assert ("autosave" in live, "201" in question) == (True, True)
     assert list((minutes.folder / "temporary").iterdir()) == []
 
 

@@ -9,12 +9,13 @@ import hashlib
 import hmac
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
 from veilcount_serving.errors import SettingsError
+from veilcount_shared.collection.validation import APP
 
 from ..store import Record, Records, RecordStore
 from ..store.records import update_records
@@ -50,16 +51,21 @@ class ApiKey:
     created: str  # days, not instants
     used: str = ""
     revoked: str = ""
+    apps: tuple[str, ...] = ()  # whose collections it reads; none: those of all
 
     def record(self) -> Record:
         """Return the record of the key."""
-        return Record(KIND, self.id, json.dumps(asdict(self)).encode())
+        fields = asdict(self)
+        if not self.apps:  # as it was written before keys could be restricted
+            del fields["apps"]
+        return Record(KIND, self.id, json.dumps(fields).encode())
 
     @classmethod
     def from_record(cls, value: bytes) -> ApiKey:
         """Parse what the store holds."""
         fields = json.loads(value)
-        return cls(**fields | {"role": Role(fields["role"])})
+        apps = tuple(fields.get("apps", ()))
+        return cls(**fields | {"role": Role(fields["role"]), "apps": apps})
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +88,10 @@ class ApiKeys:
         """Parse what the store holds."""
         return cls({key.digest: key for key in map(ApiKey.from_record, records.values())})
 
+    def apps_of(self, identity: str) -> tuple[str, ...]:
+        """Return the apps that the key of this id is restricted to; a log-in link's reads all."""
+        return next((key.apps for key in self.keys.values() if key.id == identity), ())
+
     def find(self, secret: str) -> ApiKey | None:
         """Return the key with this secret, unless it was revoked.
 
@@ -100,21 +110,38 @@ def load_api_keys(store: RecordStore) -> ApiKeys:
 
 
 def create_key(
-    store: RecordStore, role: Role, label: str, now: datetime, actor: str = "cli"
+    store: RecordStore,
+    role: Role,
+    label: str,
+    now: datetime,
+    actor: str = "cli",
+    *,
+    apps: Sequence[str] = (),
 ) -> tuple[ApiKey, str]:
     """Make a key; return it with its secret, which nobody can ask for again."""
+    _check_apps(role, apps)
     if len(label) > MOST_LABEL or not label.isprintable():
         raise SettingsError("label", label[:MOST_LABEL], f"give up to {MOST_LABEL} characters")
     # the prefix is one that scanners for leaked secrets can search for
     secret = f"veilcount_{role}_{secrets.token_urlsafe(BYTES)}"
     identity = secrets.token_hex(ID_DIGITS // 2)
-    key = ApiKey(identity, role, label, digest_secret(secret), now.date().isoformat())
+    today = now.date().isoformat()
+    key = ApiKey(identity, role, label, digest_secret(secret), today, apps=tuple(apps))
 
     def decide() -> tuple[list[Record], tuple[ApiKey, str]]:
         act = audit_record(store, now, actor, f"keys create {role}", key.id)
         return [key.record(), act], (key, secret)
 
     return update_records(store, decide)
+
+
+def _check_apps(role: Role, apps: Sequence[str]) -> None:
+    """Refuse names that no app has, and a restriction that no endpoint would enforce."""
+    if apps and role is not Role.ANALYST:
+        raise SettingsError("apps", ",".join(apps), "restrict keys of the role analyst only")
+    for app in apps:
+        if not APP.fullmatch(app):
+            raise SettingsError("apps", app, "give the `app` of a definitions file")
 
 
 def revoke_key(store: RecordStore, identity: str, now: datetime, actor: str = "cli") -> ApiKey:

@@ -132,6 +132,16 @@ class Catalog:
         """Whether figures of a series leave as releases."""
         return any(series.collection.trust.releases for series in self.series.values())
 
+    def of_apps(self, apps: Container[str]) -> Catalog:
+        """Return the catalog of some apps: as if no others were defined."""
+        all_series = self.series.items()
+        series = {print_: one for print_, one in all_series if one.collection.app in apps}
+        named = {
+            name: tuple(one for one in definitions if one.fingerprint in series)
+            for name, definitions in self.by_name.items()
+        }
+        return Catalog(series, {name: several for name, several in named.items() if several})
+
     @classmethod
     def build(cls, parsed: Mapping[str, Iterable[Series]], closed: Container[str]) -> Catalog:
         """Return the catalog of parsed sources, by record key, and of closed fingerprints."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-from urllib.parse import quote
 
 import click
 
@@ -30,6 +29,7 @@ from ...settings import PREFIX, Settings
 from ...store import open_store
 from ...store.store_url import redact_url
 from . import options
+from .development_stores import temporary_store
 from .main import escape_controls
 from .new import FILE
 from .serve import ADDRESS
@@ -95,12 +95,12 @@ def command(
     if devices and url:
         fix = "simulated reports cannot be removed from a store: give no --store with them"
         raise SettingsError("--devices", str(devices), fix)
-    with _kept_or_temporary(url) as store:
+    with nullcontext(url) if url else temporary_store() as store:
         facts = {
             "development": True,
             "definitions": {str(file): list(load_collections(file)) for file in files},
             "store": redact_url(store),
-            "temporary": url is None,
+            "temporary": not url,
             "url": str(address),
             "log_in": link_url(str(address), _link(store)),
             "live": f"{address}/live",
@@ -118,15 +118,6 @@ def _default() -> tuple[Path, ...]:
     if not Path(FILE).exists():
         raise SettingsError("FILES", FILE, "no such file: `veilcount new` writes one")
     return (Path(FILE),)
-
-
-@contextmanager
-def _kept_or_temporary(url: str | None) -> Iterator[str]:
-    if url:
-        yield url
-        return
-    with TemporaryDirectory(prefix="veilcount-dev-") as folder:
-        yield f"sqlite:///{quote(folder)}/store.db"
 
 
 @contextmanager
@@ -160,7 +151,8 @@ def _lines(facts: dict[str, Any]) -> Iterator[str]:
     yield "DEVELOPMENT server: not for reports of real people. Ctrl-C ends it."
     for file, names in facts["definitions"].items():
         yield f"definitions  {file}: {', '.join(names)} (reloaded when edited)"
-    yield f"store        {facts['store']}{f' ({TEMPORARY})' if facts['temporary'] else ''}"
+    kept = f" ({TEMPORARY})" if facts["temporary"] else ""
+    yield f"store        {facts['store']}{kept}"
     yield f'client       Client("{facts["url"]}", collections="{first}", development=True)'
     if "shuffler" in facts:
         route = f'shuffler="{facts["shuffler"]}", relay_keys="{facts["relay_keys"]}"'

@@ -13,13 +13,13 @@ from rich.text import Text
 
 from veilcount_issuer.issuer_checks import examine_issuer
 from veilcount_issuer.worker import IssuerSettings
-from veilcount_serving.errors import SettingsError
 
 from ...releases.release_journal import ReleaseJournal
 from ...settings import PREFIX, Settings
 from ...store import store_file
 from ..doctor import Finding, Severity, examine_backups, examine_server, examine_store, worst
 from . import options, query_source
+from .development_stores import missing_store
 from .main import EXIT_NEGATIVE, EXIT_OK
 from .options import required_url
 from .output import print_json, print_lines, print_table, spinner
@@ -86,7 +86,7 @@ def command(
     """
     if not (url or server or backups or issued):
         fix = f"give a store's URL, a server's --url or both, here or as {PREFIX}STORE, {PREFIX}URL"
-        raise SettingsError("--store", "", fix)
+        raise missing_store(fix)
     with spinner("checking"):
         settings = Settings(url, **limits) if url and not issued else None
         findings = [

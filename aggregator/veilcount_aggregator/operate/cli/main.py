@@ -32,7 +32,7 @@ COMMANDS = {
     "dev": "Run an aggregator for development, and show each report.",
     "serve": "Accept reports and answer analysts, until SIGTERM.",
     "init": "Create the store, and print its first admin key once.",
-    "keys": "Create, list and revoke API keys.",
+    "keys": "Create, list and revoke API keys; print log-in links.",
     "relay-keys": "Make, list and retire the keys for requests through a relay.",
     "relay": "Serve a relay for development.",
     "collections": "Push, list and close collection definitions; close single rows.",

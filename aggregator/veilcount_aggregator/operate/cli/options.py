@@ -34,6 +34,7 @@ from ...settings import (
 )
 from ...store import Store, open_store, store_file
 from ...store.store_url import has_password, read_url_file
+from .development_stores import missing_store
 from .main import warn
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -181,8 +182,7 @@ def _reader(setting: Setting) -> Callable[[Any], Any]:
 def required_url(url: str | None) -> str:
     """Return the store's URL, or say how to give it."""
     if not url:
-        fix = f"give the store's URL, here or as {STORE}; `veilcount dev` prints that of its own"
-        raise SettingsError("--store", "", fix)
+        raise missing_store(f"give the store's URL, here or as {STORE}")
     return url
 
 

@@ -24,6 +24,7 @@ from ...queries import CollectionNotFound, CollectionQuery, Snapshot, plain
 from ...records.definitions import load_catalog
 from ...settings import PREFIX
 from . import options
+from .development_stores import missing_store
 from .main import NegativeResult
 from .options import Command
 from .output import print_json, print_parts
@@ -120,7 +121,7 @@ def server_of(url: str | None, server: str | None, key: str) -> Server | None:
         return Server(server, key)
     if not url:
         fix = f"give a store's URL or a server's --url, here or as {PREFIX}STORE or {PREFIX}URL"
-        raise SettingsError("--store", "", fix)
+        raise missing_store(fix)
     return None
 
 

@@ -76,7 +76,7 @@ def push_definitions(api: Api, body: Definitions) -> tuple[PushResult, int]:
     return PushResult(pushed), 201 if new else 200
 
 
-@endpoint("GET", "/v1/definitions", Role.ANALYST, returns=LoadedDefinitions)
+@endpoint("GET", "/v1/definitions", Role.ANALYST, returns=LoadedDefinitions, every_app=True)
 def list_definitions(api: Api) -> LoadedDefinitions:
     """All definitions files as they were loaded, with the value lists that they name."""
     sources = load_sources(api.aggregator.store)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -42,6 +42,7 @@ from .problems import refusal
 
 View = Callable[..., Any]
 
+EVERY_APP = "this covers all apps: use an analyst's key that is not restricted to some"
 _DEVICE = ("no-key", "wrong-role", "too-many", "failed", "unavailable")
 _GUARDED = (*_DEVICE, "busy")
 _BODY = ("bad-field", "bad-request", "unsupported", "too-large")
@@ -87,6 +88,7 @@ class Endpoint:
     extra_problems: tuple[str, ...] = ()
     computes: bool = False
     stale_keys: bool = False
+    every_app: bool = False  # shows what no restricted key may read
 
     @property
     def query(self) -> type[QueryParams] | None:
@@ -122,6 +124,8 @@ class Endpoint:
         self._authorize(api.authenticator)
         if self.role not in {None, Role.DEVICE}:  # another process may have changed definitions
             api.aggregator.catalog_cache.refresh_if_possible()
+        if self.role is Role.ANALYST:
+            api = replace(api, aggregator=api.aggregator.of_apps(api.key.apps))
         handle = api.gate.bounded(self._handle) if self.computes else self._handle
         return handle(api, **path)
 
@@ -133,6 +137,8 @@ class Endpoint:
             g.key = authenticator.admit_with_stale_keys(header)
         elif self.role is not None:
             g.key = authenticator.admit(header, self.role)
+        if self.every_app and g.key.apps:
+            raise refusal("wrong-role", EVERY_APP)
 
     def _handle(self, api: Api, **path: str) -> Response:
         assert self.view is not None  # noqa: S101 - only such are routed

@@ -23,7 +23,12 @@ def create_key(api: Api, body: KeyRequest) -> CreatedKey:
     """Create a key. The secret is in this response only."""
     aggregator = api.aggregator
     key, secret = api_keys.create_key(
-        aggregator.store, body.role, body.label, aggregator.clock(), api.key.id
+        aggregator.store,
+        body.role,
+        body.label,
+        aggregator.clock(),
+        api.key.id,
+        apps=body.apps,
     )
     aggregator.catalog_cache.refresh()
     return CreatedKey(key.id, key.role, key.label, secret)
@@ -42,4 +47,4 @@ def revoke_key(api: Api, identity: str) -> KeyInfo:
 
 
 def _info(key: ApiKey) -> KeyInfo:
-    return KeyInfo(key.id, key.role, key.label, key.created, key.used, key.revoked)
+    return KeyInfo(key.id, key.role, key.label, key.created, key.used, key.revoked, list(key.apps))

@@ -48,7 +48,15 @@ from .version import installed_version
 TYPE = "text/plain; version=0.0.4"
 
 
-@endpoint("GET", "/metrics", Role.ANALYST, returns=TYPE, problems=("busy",), stale_keys=True)
+@endpoint(
+    "GET",
+    "/metrics",
+    Role.ANALYST,
+    returns=TYPE,
+    problems=("busy",),
+    stale_keys=True,
+    every_app=True,
+)
 def show_metrics(api: Api) -> Response:
     """Metrics of the service for Prometheus, summed over all workers."""
     lines = api.metrics_gate.bounded(_lines)(api)

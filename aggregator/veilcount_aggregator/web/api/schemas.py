@@ -160,6 +160,7 @@ class KeyInfo(Struct):
     created: str
     used: str
     revoked: str
+    apps: Annotated[list[str], Meta(description="it reads only these apps; empty: all")]
 
 
 class KeyList(Struct):
@@ -173,6 +174,7 @@ class KeyRequest(Struct, forbid_unknown_fields=True):
 
     role: Role
     label: Annotated[str, Meta(max_length=MOST_LABEL, description="printable")] = ""
+    apps: Annotated[list[str], Meta(description="an analyst's: the apps it may read")] = []
 
 
 class RowCloseRequest(RowReference, frozen=True, forbid_unknown_fields=True):

@@ -40,6 +40,7 @@ class Visit:
     secret: str
     role: Role | None = None
     actor: str = ""
+    apps: tuple[str, ...] = ()  # that its key is restricted to
 
     @property
     def token(self) -> str:
@@ -72,7 +73,8 @@ class BrowserSessions:
         session = self._find(secret) if secret else None
         if session is None:
             return Visit(secret or secrets.token_urlsafe(BYTES))
-        return Visit(secret, session.role, session.actor)
+        apps = self._aggregator.known().api_keys.apps_of(session.actor)
+        return Visit(secret, session.role, session.actor, apps)
 
     def visit_or_stranger(self) -> Visit:
         """Return the session; one without a role while sessions cannot be read."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from flask import Response, request
@@ -11,6 +11,7 @@ from veilcount_serving.errors import SettingsError
 
 from ...records import api_keys
 from ...records.api_keys import MOST_LABEL, ApiKey, ApiKeys, Role, load_api_keys
+from ...settings import parse_labels
 from ..api.problems import refusal
 from .pages import Content, Context, page, redirect_to, render
 
@@ -40,17 +41,23 @@ def create_key(context: Context) -> Response:
     """Create a key, and show it this once."""
     aggregator = context.aggregator
     role, label = request.form.get("role", ""), request.form.get("label", "").strip()
+    apps = parse_labels(request.form.get("apps", ""))
     if role not in ALLOWS:
         raise refusal("bad-field", f"role: give {', '.join(ALLOWS)}", "role")
     closes = role == Role.DEVICE and load_api_keys(aggregator.store).intake_is_open
     if closes and CLOSES not in request.form:
-        return _wrong(context, role, label, UNCONFIRMED)
+        return _wrong(context, role, label, apps, UNCONFIRMED)
     try:
         key, secret = api_keys.create_key(
-            aggregator.store, Role(role), label, aggregator.clock(), context.visit.actor
+            aggregator.store,
+            Role(role),
+            label,
+            aggregator.clock(),
+            context.visit.actor,
+            apps=apps,
         )
     except SettingsError as error:
-        return _wrong(context, role, label, str(error))
+        return _wrong(context, role, label, apps, str(error))
     aggregator.catalog_cache.refresh()
     return render("keys", 201, **_content(context), created=key, secret=secret)
 
@@ -67,16 +74,16 @@ def revoke_key(context: Context, identity: str) -> Response:
     return redirect_to("keys")
 
 
-def _wrong(context: Context, role: str, label: str, text: str) -> Response:
+def _wrong(context: Context, role: str, label: str, apps: Sequence[str], text: str) -> Response:
     """Return the page with the form as it was sent, and what is wrong with it."""
-    form = {"role": role, "label": label, "wrong": text}
+    form = {"role": role, "label": label, "apps": ", ".join(apps), "wrong": text}
     return render("keys", 422, **_content(context, form=form))
 
 
 def _content(context: Context, form: dict[str, str] | None = None) -> dict[str, Any]:
     ring = load_api_keys(context.aggregator.store)
     return {
-        "form": form or {"role": Role.ANALYST, "label": ""},
+        "form": form or {"role": Role.ANALYST, "label": "", "apps": ""},
         "keys": _sorted(ring.keys.values()),
         "intake": _intake(ring),
         "first_device": ring.intake_is_open,

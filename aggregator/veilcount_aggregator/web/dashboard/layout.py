@@ -24,6 +24,7 @@ from ...records.cache import KEYS_SECONDS
 from ...service import Aggregator
 from ..api.auth import Authenticator
 from ..api.computation_gate import Computations
+from ..api.endpoint import EVERY_APP
 from ..api.problems import refusal
 from . import formatting
 from .browser_sessions import BrowserSessions
@@ -82,8 +83,9 @@ class Dashboard:
 
     def _context(self, *, anyone: bool = False) -> Context:
         visit = self._sessions.visit_or_stranger() if anyone else self._sessions.visit()
+        aggregator = self._aggregator.of_apps(visit.apps)
         return Context(
-            self._aggregator, self._authenticator, self._sessions, visit, self._site, self._live
+            aggregator, self._authenticator, self._sessions, visit, self._site, self._live
         )
 
     def _open(self, declared: Page, view: View, **values: str) -> Response:
@@ -95,6 +97,8 @@ class Dashboard:
         self._aggregator.catalog_cache.require_fresh(KEYS_SECONDS)  # or its key may be revoked
         if not role.opens(declared.role):
             raise refusal("wrong-role", f"this page is for keys of role {declared.role}")
+        if declared.every_app and context.visit.apps:
+            raise refusal("wrong-role", EVERY_APP)
         if request.method == "POST":
             if declared.form_bytes:
                 request.max_form_memory_size = declared.form_bytes

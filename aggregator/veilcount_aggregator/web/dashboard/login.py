@@ -8,6 +8,7 @@ from veilcount_shared.problem_details import ProblemError
 
 from ...records.api_keys import Role
 from ...records.sessions import LINK_ACTOR, LINK_PATH, redeem_link
+from ...store.store_url import redact_url
 from .pages import Content, Context, page, redirect_to, redirect_to_path, render
 
 MESSAGES = {
@@ -16,8 +17,9 @@ MESSAGES = {
     "too-many": "Too many attempts. Wait a second, then try again.",
 }
 LINK_INVALID = (
-    "This link was used, is older than 15 minutes, or is of a server that has ended. Log in with a"
-    " key, or have another link made: `veilcount keys link --role analyst`, for this store."
+    "This link was used, is older than 15 minutes, or is of a server that has ended."
+    " `veilcount keys link{store}` prints a new one. Or log in with a key:"
+    " `veilcount keys create --role admin{store}`."
 )
 
 
@@ -27,14 +29,14 @@ def log_in(context: Context) -> Response:
     if request.method == "GET":
         if context.visit.role:
             return redirect_to("overview")
-        return _form(request.args.get("to", "/"))
+        return _form(context, request.args.get("to", "/"))
     to = request.form.get("to", "/")
     try:
         bearer = f"Bearer {request.form.get('key', '')}"
         key = context.authenticator.admit(bearer, Role.ANALYST)
     except ProblemError as refused:
         problem = refused.problem
-        return _form(to, MESSAGES.get(problem.kind.name, problem.detail), problem.status)
+        return _form(context, to, MESSAGES.get(problem.kind.name, problem.detail), problem.status)
     response = redirect_to_path(to)
     context.sessions.begin(response, key.role, key.id)
     return response
@@ -47,8 +49,10 @@ def enter(context: Context) -> Response | Content:
         return {}
     aggregator = context.aggregator
     role = redeem_link(aggregator.store, request.form.get("link", ""), aggregator.clock())
+    if role is None and context.visit.role:  # a link that is opened again, by whom it logged in
+        return redirect_to("overview")
     if role is None:
-        return _form("/", LINK_INVALID, 403)
+        return _form(context, "/", LINK_INVALID.format(store=_store_option(context)), 403)
     response = redirect_to("overview")
     context.sessions.begin(response, role, LINK_ACTOR)
     return response
@@ -62,5 +66,11 @@ def log_out(context: Context) -> Response:
     return response
 
 
-def _form(to: str, wrong: str = "", status: int = 200) -> Response:
-    return render("log_in", status, to=to, wrong=wrong)
+def _store_option(context: Context) -> str:
+    """Return how a command names the store of `veilcount dev`; no other address is shown."""
+    settings = context.aggregator.settings
+    return f" --store {redact_url(settings.store)}" if settings.dev else ""
+
+
+def _form(context: Context, to: str, wrong: str = "", status: int = 200) -> Response:
+    return render("log_in", status, to=to, wrong=wrong, store=_store_option(context))

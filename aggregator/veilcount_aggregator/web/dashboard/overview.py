@@ -42,12 +42,20 @@ def overview(context: Context) -> Content:
         "groups": {state: [r for r in rows_shown if r["status"].state is state] for state in State},
         "found": rows_shown,
         "intake": intake_summary(
-            snapshot.store, catalog.series, sizes, snapshot.store.service_counts(), snapshot.today
+            snapshot.store, catalog.series, sizes, _counters(context, snapshot), snapshot.today
         ),
         "total": len(rows),
         "find": find,
         "searchable": len(rows) > SEARCHABLE,
     }
+
+
+def _counters(context: Context, snapshot: Snapshot) -> Mapping[ServiceCounter, int]:
+    """Return the service counters; to a restricted key, those of its own series alone."""
+    counts, series = snapshot.store.service_counts(), snapshot.catalog.series
+    if not context.visit.apps:
+        return counts
+    return {counter: count for counter, count in counts.items() if counter.fingerprint in series}
 
 
 def public_sizes(snapshot: Snapshot) -> dict[str, Mapping[Cell, int]]:

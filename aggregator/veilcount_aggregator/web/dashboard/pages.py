@@ -55,6 +55,7 @@ class Page:
     form_bytes: int | None
     live: bool
     cookies: bool
+    every_app: bool
 
     @property
     def name(self) -> str:
@@ -81,16 +82,29 @@ def page(
     form_bytes: int | None = None,
     live: bool = False,
     cookies: bool = True,
+    every_app: bool = False,
 ) -> Callable[[View], View]:
     """Declare a page; with a `tab` it is listed in the navigation, at the place of its `order`.
 
     One that `computes` waits for a place after access is checked. `form_bytes` is the longest
     form it reads, where that is more than usual. `live`: only `veilcount dev` has it. One without
-    `cookies` is the same for everybody, and sets none.
+    `cookies` is the same for everybody, and sets none. No restricted key opens one of `every_app`.
     """
 
     def declare(view: View) -> View:
-        declared = Page(view, rule, role, tab, order, methods, computes, form_bytes, live, cookies)
+        declared = Page(
+            view,
+            rule,
+            role,
+            tab,
+            order,
+            methods,
+            computes,
+            form_bytes,
+            live,
+            cookies,
+            every_app,
+        )
         PAGES[declared.name] = declared
         return view
 
@@ -102,13 +116,14 @@ def served_pages(*, live: bool) -> list[Page]:
     return [declared for declared in PAGES.values() if live or not declared.live]
 
 
-def navigation(role: Role | None, *, of_collection: bool, live: bool) -> list[Page]:
-    """Return the pages that a role may open, in the order of the navigation."""
+def navigation(visit: Visit, *, of_collection: bool, live: bool) -> list[Page]:
+    """Return the pages that a visitor may open, in the order of the navigation."""
     listed = [
         served_page
         for served_page in served_pages(live=live)
         if served_page.tab and served_page.of_collection is of_collection and served_page.role
-        if role and role.opens(served_page.role)
+        if visit.role and visit.role.opens(served_page.role)
+        if not (visit.apps and served_page.every_app)
     ]
     return sorted(listed, key=lambda declared: declared.order)
 
@@ -144,8 +159,8 @@ class Context:
             "visit": self.visit,
             "field": FIELD,
             "admin": self.is_admin,
-            "navigation": navigation(self.visit.role, of_collection=False, live=live),
-            "tabs": navigation(self.visit.role, of_collection=True, live=live),
+            "navigation": navigation(self.visit, of_collection=False, live=live),
+            "tabs": navigation(self.visit, of_collection=True, live=live),
             "development": self.aggregator.settings.dev,
             "here": request.endpoint,
             "today": self.aggregator.today(),

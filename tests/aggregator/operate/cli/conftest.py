@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from veilcount_aggregator.operate.cli import development_stores
 from veilcount_aggregator.operate.cli.main import run
 
 from ...queries.simulated_reports import counted, send
@@ -30,6 +31,14 @@ unit = "month"
 from = 2026-11-01
 until = 2027-11-01
 """
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return where commands look for stores of `veilcount dev`: not where this machine's are."""
+    folder = tmp_path_factory.mktemp("temporary")
+    monkeypatch.setattr(development_stores, "gettempdir", lambda: str(folder))
+    return folder
 
 
 CITIES = 230

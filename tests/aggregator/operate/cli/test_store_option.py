@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import tempfile
+from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from veilcount_aggregator.operate.cli import options
+from veilcount_aggregator.operate.cli import development_stores, options
 from veilcount_aggregator.operate.cli.options import VISIBLE_PASSWORD
+from veilcount_aggregator.records.api_keys import Role
+from veilcount_aggregator.records.sessions import redeem_link
 from veilcount_aggregator.settings import STORE, STORE_FILE
+from veilcount_aggregator.store import open_store
 
 from .conftest import Type
 
@@ -78,3 +84,46 @@ def test_planted_a_plain_option_warns_of_nothing(
     monkeypatch.setattr(options, "has_password", lambda _: False)
 
     assert "warning" not in typed("keys", "list", "--store", SECRET).err
+
+
+@pytest.mark.parametrize("words", ["keys list", "doctor", "estimate theme", "store check"])
+def test_without_a_store_that_of_a_development_server_is_named(
+    typed: Type, temporary: Path, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    """As an option to copy, while it exists; it is not opened unasked."""
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    with development_stores.temporary_store() as url:
+        before = typed(*words.split())
+        assert typed("init", "--no-key", "--store", url).code == 0
+        during = typed(*words.split())
+    after = typed(*words.split())
+
+    assert {before.code, during.code, after.code} == {2}
+    assert during.err.endswith(f"; `veilcount dev` runs with `--store {url}`\n")
+    assert "veilcount dev" not in before.err + after.err
+
+
+def test_a_store_of_another_user_is_not_named(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    with development_stores.temporary_store() as url:
+        Path(url.removeprefix("sqlite:///")).touch()
+        assert url in str(development_stores.missing_store("give it"))
+        monkeypatch.setattr(development_stores.os, "getuid", lambda: -1)
+
+        assert url not in str(development_stores.missing_store("give it"))
+
+
+@pytest.mark.parametrize("role", ["analyst", "admin"])
+def test_a_link_logs_in_by_its_role(typed: Type, store: str, role: str) -> None:
+    """One line to open, at the address that is given."""
+    done = typed(
+        "keys", "link", "--role", role, "--url", "https://stats.example/", "--store", store
+    )
+    address, _, secret = done.out.strip().partition("#")
+    with closing(open_store(store)) as opened:
+        redeemed = [redeem_link(opened, secret, datetime.now(UTC)) for _ in range(2)]
+
+    assert (done.code, address) == (0, "https://stats.example/enter")
+    assert redeemed == [Role(role), None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from veilcount_aggregator.records import sessions
 from veilcount_aggregator.records.api_keys import Role, load_api_keys, revoke_key
 from veilcount_aggregator.records.sessions import LASTS, MOST, begin_session, form_token
+from veilcount_aggregator.server.app import create_app
 from veilcount_aggregator.web.api.auth import GUESSES
 from veilcount_aggregator.web.dashboard.browser_sessions import FIELD, HOST_COOKIE
 from veilcount_serving.rate_limit import BURST_SECONDS
@@ -103,6 +105,36 @@ def test_a_link_opens_once_and_expires(deployed: Deployment) -> None:
     stored = b"".join(piece.key.encode() + piece.body for piece in store.export_pieces())
     assert not any(secret.encode() in stored for secret in (newest, first.secret))
     assert first.secret
+
+
+def test_a_link_that_is_opened_again_leads_whom_it_logged_in_to_the_overview(
+    deployed: Deployment,
+) -> None:
+    secret = sessions.create_link(deployed.aggregator.store, Role.ANALYST, deployed.clocks.now)
+    visitor = Visitor(deployed)
+    visitor.get(sessions.LINK_PATH)
+    visitor.post(sessions.LINK_PATH, link=secret)
+    visitor.get(sessions.LINK_PATH)
+
+    assert visitor.post(sessions.LINK_PATH, link=secret).leads_to == "/"
+    assert visitor.get("/keys").status == 403
+
+
+@pytest.mark.parametrize("development", [True, False])
+def test_a_used_link_names_the_command_for_another(
+    deployed: Deployment, *, development: bool
+) -> None:
+    """With the store of a development server; a real one shows no address of its store."""
+    settings = replace(deployed.aggregator.settings, dev=development)
+    aggregator = replace(deployed.aggregator, settings=settings)
+    visitor = Visitor(replace(deployed, app=create_app(aggregator)))
+    visitor.get(sessions.LINK_PATH)
+    page = visitor.post(sessions.LINK_PATH, link="of-a-process-that-ended")
+
+    assert page.status == 403
+    assert "`veilcount keys link" in page.text
+    assert (f"keys link --store {settings.store}`" in page.text) is development
+    assert (settings.store in page.text) is development
 
 
 # -- the cookie and its session --------------------------------------------------------------------

@@ -31,7 +31,7 @@ from . import counter_panels
 PAGE_SIZE = 50  # entries of the audit log
 
 
-@page("/operations", tab="Operations", order=3)
+@page("/operations", tab="Operations", order=3, every_app=True)
 def operations(context: Context) -> Content:
     """Show how the service runs."""
     aggregator = context.aggregator

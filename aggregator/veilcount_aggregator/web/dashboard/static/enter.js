@@ -4,7 +4,7 @@
   const secret = location.hash.slice(1);
   history.replaceState(null, '', location.pathname);
   if (!secret) {
-    document.getElementById('status').textContent = 'This address has no link secret. Copy the whole line that was printed.';
+    document.getElementById('status').textContent = 'This address has no link secret. Copy the whole line that was printed, or print a new one: veilcount keys link';
     return;
   }
   document.getElementById('link').value = secret;
