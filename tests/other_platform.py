@@ -2,8 +2,9 @@
 
 Nothing here runs on Windows or macOS. What can be simulated honestly is absence: of every module,
 function and constant that typeshed says the platform does not have, and of the files of Linux. On
-Windows no file that is open is removed or renamed, and none is renamed over another. The standard
-library and other packages are imported before, and work as on Linux; our own modules after.
+Windows no folder is opened, no file that is open is removed or renamed, and none is renamed over
+another. The standard library and other packages are imported before, and work as on Linux; our own
+modules after.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ import os
 import pkgutil
 import runpy
 import select
+import selectors
 import shutil
 import signal
 import socket
+import socketserver
 import sys
 import tempfile
 import time
@@ -96,6 +99,9 @@ def become(platform: str, package: str) -> None:
     if platform == "darwin":
         vars(fcntl)["F_FULLFSYNC"] = F_FULLFSYNC  # which Linux refuses, as some file systems do
     if platform == "win32":
+        vars(selectors)["DefaultSelector"] = selectors.SelectSelector  # others need what is gone
+        vars(socketserver)["_ServerSelector"] = selectors.SelectSelector
+        sys.addaudithook(_refuse_folders)
         _refuse_files_in_use()
     sys.platform = platform
 
@@ -112,6 +118,11 @@ def _import_others(package: str) -> None:
 def _hide_linux(event: str, arguments: tuple[Any, ...]) -> None:
     if event == "open" and str(arguments[0]).startswith(LINUX_FILES):
         raise FileNotFoundError(2, "not on this platform", str(arguments[0]))
+
+
+def _refuse_folders(event: str, arguments: tuple[Any, ...]) -> None:
+    if event == "open" and isinstance(arguments[0], str) and Path(arguments[0]).is_dir():
+        raise PermissionError(13, "a folder is not opened on this platform", arguments[0])
 
 
 def _refuse_files_in_use() -> None:

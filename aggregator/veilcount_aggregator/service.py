@@ -84,7 +84,9 @@ class Aggregator:
     ) -> Aggregator:
         """Open the store (in development mode, create it) and load the definition files."""
         with ExitStack() as undo:
-            store = open_store(settings.store, make=settings.dev, heights=settings.heights)
+            store = open_store(
+                settings.store, make=settings.dev, heights=settings.heights, alone=settings.dev
+            )
             undo.callback(store.close)
             aggregator = cls._assembled(settings, store, clock, seconds)
             aggregator.require_publishable()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from veilcount_serving.posix import sync_file
+from veilcount_serving.posix import IS_POSIX, sync_file
 
 FileIdentity = tuple[int, int]  # device, inode
 
@@ -21,6 +21,8 @@ def file_identity(file: Path | str | int) -> FileIdentity | None:
 
 def sync_path(path: Path) -> None:
     """Wait until a file, or a folder's list of names, is on the disk."""
+    if not IS_POSIX and path.is_dir():
+        return  # Windows opens no folder
     descriptor = os.open(path, os.O_RDONLY)
     try:
         sync_file(descriptor)

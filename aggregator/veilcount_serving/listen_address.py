@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .errors import SettingsError, system_reason
+from .posix import IS_POSIX, require_posix
 
 UNIX = "unix:"
 HIGHEST_PORT = 65_535
@@ -51,7 +52,8 @@ class ListenAddress:
         if self.path is not None:
             self._check_path(self.path)
         with closing(socket.socket(self._family)) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if IS_POSIX:  # on Windows it binds an address that is in use, too
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind(str(self.path) if self.path is not None else (self.host, self.port))
             except OSError as error:
@@ -86,6 +88,7 @@ class ListenAddress:
         return everywhere.get(self.host, self.host), self.port
 
     def _check_path(self, path: Path) -> None:
+        require_posix("a Unix socket")
         if len(os.fsencode(path)) > LONGEST_PATH:
             raise self._refusal(f"give a path of at most {LONGEST_PATH} bytes")
         if not path.parent.is_dir():

@@ -2,6 +2,7 @@
 
 Commands that open no store import this as well, and run where flock(2) is missing. On Windows
 nothing could stand in for it: locks of byte ranges belong to a process, and servers fork besides.
+`veilcount dev` alone runs there: one process, which has its store to itself.
 """
 
 from __future__ import annotations
@@ -11,7 +12,18 @@ import sys
 
 from veilcount_shared.errors import VeilcountError
 
-__all__ = ["LOCK_EX", "LOCK_NB", "LOCK_SH", "LOCK_UN", "flock", "require_posix", "sync_file"]
+__all__ = [
+    "IS_POSIX",
+    "LOCK_EX",
+    "LOCK_NB",
+    "LOCK_SH",
+    "LOCK_UN",
+    "flock",
+    "require_posix",
+    "sync_file",
+]
+
+IS_POSIX = sys.platform != "win32"
 
 
 class UnsupportedPlatform(VeilcountError):
@@ -26,7 +38,7 @@ class UnsupportedPlatform(VeilcountError):
 
 def require_posix(what: str) -> None:
     """Raise where a store or a server cannot work: before anything is made."""
-    if sys.platform == "win32":
+    if not IS_POSIX:
         raise UnsupportedPlatform(what)
 
 

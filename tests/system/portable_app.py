@@ -89,11 +89,23 @@ def rename_over(file: Path) -> object:
     return file.rename(file.with_suffix(".other"))
 
 
+def open_folder(file: Path) -> object:
+    return os.open(file.parent, os.O_RDONLY)
+
+
 def guess_encoding(file: Path) -> object:
     return file.read_text()
 
 
-PLANTED = (lock, ask_owner, look_at_linux, guess_encoding, remove_in_use, rename_over)
+PLANTED = (
+    lock,
+    ask_owner,
+    look_at_linux,
+    guess_encoding,
+    open_folder,
+    remove_in_use,
+    rename_over,
+)
 
 
 if __name__ == "__main__":

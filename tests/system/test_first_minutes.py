@@ -47,9 +47,11 @@ class FirstMinutes:
     def printed(self) -> list[str]:
         return (self.folder / "printed").read_text(encoding="utf-8").splitlines()
 
-    def run(self, *words: str) -> None:
+    def run(self, *words: str, python: tuple[str, ...] = ()) -> None:
+        """Run a command line; `python` are modules and options that come before."""
         assert words[0] == "veilcount"
-        command = [sys.executable, "-m", "veilcount_aggregator", *words[1:]]
+        program = python or ("-m", "veilcount_aggregator")
+        command = [sys.executable, *program, *words[1:]]
         with (self.folder / "printed").open("wb") as printed:
             self.process = subprocess.Popen(
                 command, cwd=self.folder, env=self.environ, stdout=printed, start_new_session=True

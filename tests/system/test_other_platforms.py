@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -18,10 +19,11 @@ from veilcount_aggregator.operate.cli.main import COMMANDS
 
 from ..other_platform import PLATFORMS
 from .distributions import ROOT
-from .server import Server
+from .server import HOST, Server
+from .test_first_minutes import FirstMinutes, minutes
 from .test_serving import KNOWN, counted, store
 
-__all__ = ["store"]
+__all__ = ["minutes", "store"]
 
 NOWHERE = "http://127.0.0.1:9"
 STRICT = ("-X", "warn_default_encoding", "-W", "error::EncodingWarning")  # of Windows: no UTF-8
@@ -36,6 +38,7 @@ NOTICED = {
         "lock": "import of fcntl halted; None in sys.modules",
         "ask_owner": "module 'os' has no attribute 'geteuid'",
         "remove_in_use": "[Errno 13] [WinError 32] in use by a process",
+        "open_folder": "[Errno 13] a folder is not opened on this platform",
         "rename_over": "[Errno 17] exists",
     },
     "darwin": ON_BOTH,
@@ -103,7 +106,9 @@ WITHOUT_STORE = (
     ("audit", FILE, "--samples", "4000"),
 )
 WITH_STORE = (
-    ("dev", FILE),
+    ("dev", FILE, "--shuffler"),
+    ("dev", FILE, "--bind", "unix:/nowhere/dev.sock"),
+    ("dev", FILE, "--store", "redis://127.0.0.1:9"),
     ("init", *STORE),
     ("serve", *STORE),
     ("estimate", "autosave", *STORE),
@@ -157,3 +162,62 @@ def test_on_macos_a_store_is_made_and_read(tmp_path: Path) -> None:
     results = run_commands("darwin", tmp_path, *WITHOUT_STORE, *ON_MACOS)
 
     assert {line: result for line, result in results.items() if result[0] != 0} == {}
+
+
+# -- `veilcount dev` on Windows --------------------------------------------------------------------
+
+ON_WINDOWS = (
+    *STRICT,
+    *("-m", "tests.other_platform", "win32", "veilcount_aggregator", "veilcount_aggregator"),
+)
+SEND = """
+import veilcount_client
+client = veilcount_client.Client({url!r}, collections="collections.toml", development=True)
+client.consent(True)
+client.record("autosave", True)
+assert client.flush(timeout=30)
+"""
+
+
+def run_development(minutes: FirstMinutes, *options: str) -> None:
+    minutes.environ["PYTHONPATH"] = os.pathsep.join((str(ROOT), *sys.path))
+    (minutes.folder / FILE).write_text(KNOWN, encoding="ascii")
+    minutes.run("veilcount", "dev", *options, python=ON_WINDOWS)
+    minutes.await_line("live view")
+
+
+def send(minutes: FirstMinutes) -> None:
+    command = [sys.executable, "-c", SEND.format(url=minutes.url)]
+    subprocess.run(command, cwd=minutes.folder, env=minutes.environ, check=True)
+    minutes.await_line("autosave", "counted", "randomized: ")
+
+
+def test_on_windows_a_development_server_shows_reports_and_reloads(minutes: FirstMinutes) -> None:
+    """Ended while a connection is idle, it leaves no file: Windows removes none that is open."""
+    run_development(minutes, "--devices", "200")
+    minutes.await_line("autosave", "simulated", "200 reports")
+    send(minutes)
+    minutes.edit("epsilon = 1", "epsilon = 2")
+    minutes.await_line("definitions", "new definitions: autosave")
+    live = minutes.page("/live", "randomized: ")
+    question = minutes.page("/collections/autosave", "201")
+    with socket.create_connection((HOST, int(minutes.url.rpartition(":")[2]))):
+        code = minutes.stop()
+
+    assert code == 0
+    assert ("autosave" in live, "201" in question) == (True, True)
+    assert list((minutes.folder / "temporary").iterdir()) == []
+
+
+def test_on_windows_a_development_store_is_one_process_s_and_is_kept(
+    minutes: FirstMinutes,
+) -> None:
+    run_development(minutes, *STORE)
+    send(minutes)
+    other = run_commands("win32", minutes.folder, ("dev", FILE, "--bind", f"{HOST}:1", *STORE))
+    ((code, _, error),) = other.values()
+    ended = minutes.stop()
+
+    assert ended == 0
+    assert (code, "another process has the store open" in error) == (3, True)
+    assert counted("sqlite:///" + str(minutes.folder / "store.db")) == 1

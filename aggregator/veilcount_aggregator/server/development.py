@@ -7,14 +7,14 @@ process: the worker that has seen the reports answers for the pages, too.
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 
 from veilcount_serving.listen_address import ListenAddress
-from veilcount_serving.worker_processes import Announce, run_workers
+from veilcount_serving.posix import IS_POSIX
+from veilcount_serving.worker_processes import Announce, StartupSummary, run_workers
 from veilcount_shared import Collection
 from veilcount_shared.errors import VeilcountError
 
@@ -22,8 +22,9 @@ from ..intake.live_reports import DEFINITIONS, DIGITS, REFUSED, SIMULATED, LiveE
 from ..records.definitions import DefinitionSource, read_source
 from ..settings import Settings
 from .development_devices import DevelopmentDevices
+from .development_threads import serve_threads
 from .rsgi import RsgiApplication
-from .serve import load_worker, start
+from .serve import configure, load_worker, start
 from .wsgi import app
 
 POLL_SECONDS = 0.3
@@ -38,27 +39,62 @@ def serve_development(
 ) -> int:
     """Serve until SIGTERM or SIGINT; return the exit code.
 
-    The worker calls `show`, and has so many simulated devices answer.
+    The worker calls `show`, and has so many simulated devices answer. Where nothing forks, this
+    process is the worker.
     """
-    ready = start(settings, bind)
-    load = partial(_load, settings.collections, show, devices)
-    return run_workers(ready, load, announce, has_front=True)
+    watch = partial(_start_watching, settings.collections, show, devices)
+    if not IS_POSIX:
+        return _serve_here(configure(settings, bind), watch, announce)
+    return run_workers(start(settings, bind), partial(_load, watch), announce, has_front=True)
 
 
-def _load(files: Sequence[Path], show: Show, devices: int) -> RsgiApplication:
-    app.live = LiveReports(show)
-    watcher = DefinitionWatcher(files, _add_definitions)
-    watched = (watcher, DevelopmentDevices(devices), app.live)
-    threading.Thread(target=_watch, args=watched, daemon=True).start()
+def _load(watch: Callable[[], object]) -> RsgiApplication:
+    watch()
     return load_worker()
 
 
-def _watch(watcher: DefinitionWatcher, devices: DevelopmentDevices, live: LiveReports) -> None:
-    while True:
+def _serve_here(
+    ready: StartupSummary, watch: Callable[[], Callable[[], None]], announce: Announce
+) -> int:
+    """Serve by threads of this process; at the end nothing of it has the store open."""
+    with ExitStack() as stack:
+        stack.callback(_close)
+        stack.callback(watch())
+        serve_threads(app, ready.bind, partial(announce, ready))
+    return 0
+
+
+def _close() -> None:
+    if app.opened is not None:
+        app.opened.close()
+
+
+def _start_watching(files: Sequence[Path], show: Show, devices: int) -> Callable[[], None]:
+    """Watch the files on a thread; return what ends it."""
+    app.live = LiveReports(show)
+    watcher, ended = DefinitionWatcher(files, _add_definitions), threading.Event()
+    watched = (watcher, DevelopmentDevices(devices), app.live, ended)
+    thread = threading.Thread(target=_watch, args=watched, daemon=True)
+    thread.start()
+
+    def end() -> None:
+        ended.set()
+        thread.join()
+
+    return end
+
+
+def _watch(
+    watcher: DefinitionWatcher,
+    devices: DevelopmentDevices,
+    live: LiveReports,
+    ended: threading.Event,
+) -> None:
+    while not ended.is_set():
         with suppress(VeilcountError):  # a store that cannot be opened is logged
             for name, line in devices.answer(app.open().aggregator):
                 live.add(SIMULATED, line, name)
-        time.sleep(POLL_SECONDS)
+        ended.wait(POLL_SECONDS)
         for verdict, line in watcher.look():
             live.add(verdict, line)
 

@@ -16,6 +16,7 @@ from dataclasses import replace
 from functools import partial
 
 from veilcount_serving.listen_address import ListenAddress
+from veilcount_serving.posix import require_posix
 from veilcount_serving.structured_logging import configure_logging, log_event
 from veilcount_serving.worker_processes import (
     Announce,
@@ -118,14 +119,23 @@ def serve(settings: Settings, bind: ListenAddress, announce: Announce) -> int:
 
 def start(settings: Settings, bind: ListenAddress) -> StartupSummary:
     """Check the settings, and set up this process for those that it forks."""
+    require_posix("a server")
+    ready = configure(settings, bind)
+    limit_malloc_arenas()  # before processes are forked
+    raise_file_limit()
+    return ready
+
+
+def configure(settings: Settings, bind: ListenAddress) -> StartupSummary:
+    """Check the settings, and have the application of this process, and of its children, use them.
+
+    The files were loaded just now; a restarted worker must not load a newer version. A store that
+    is unavailable still has to receive them.
+    """
     ready = prepare(settings, bind)
-    # The files were loaded just now; a restarted worker must not load a newer version. A store that
-    # is unavailable still has to receive them.
     pending = settings.collections if ready.durable == UNAVAILABLE else ()
     os.environ.update(replace(settings, collections=pending).environment())
     configure_logging(sys.stderr)
-    limit_malloc_arenas()  # before processes are forked
-    raise_file_limit()
     return ready
 
 

@@ -29,9 +29,15 @@ def engine_for(url: str) -> Engine:
     raise SettingsError("store", redact_url(url), f"give {forms}")
 
 
-def open_store(url: str, *, make: bool = False, heights: Path | None = None) -> Store:
-    """Open the store at a URL, see `Engine.open`."""
-    require_posix("a store")
+def open_store(
+    url: str, *, make: bool = False, heights: Path | None = None, alone: bool = False
+) -> Store:
+    """Open the store at a URL, see `Engine.open`.
+
+    `alone`: a file may be opened where there is no flock(2), which keeps other processes out.
+    """
+    if not (alone and store_file(url)):
+        require_posix("a store")
     return engine_for(url).open(url, make=make, heights=heights)
 
 

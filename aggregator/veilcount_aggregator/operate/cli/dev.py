@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -15,6 +15,7 @@ import click
 
 from veilcount_serving.errors import SettingsError
 from veilcount_serving.listen_address import ListenAddress
+from veilcount_serving.posix import require_posix
 from veilcount_serving.worker_processes import StartupSummary
 from veilcount_shared import load_collections
 
@@ -25,6 +26,7 @@ from ...server.development import serve_development
 from ...server.development_devices import MAX_DEVICES
 from ...server.development_shuffler import DevelopmentShuffler
 from ...settings import PREFIX, Settings
+from ...store import open_store
 from ...store.store_url import redact_url
 from . import options
 from .development_stores import temporary_store
@@ -86,6 +88,8 @@ def command(
     """
     files = files or _default()
     address = ListenAddress.parse(bind)
+    if shuffler:
+        require_posix("a shuffler")
     if shuffler and url:
         raise SettingsError("--shuffler", "", "its crowds leave once: give no --store with it")
     if devices and url:
@@ -134,7 +138,7 @@ def _shuffler(
 
 
 def _link(url: str) -> str:
-    with options.opened(url, make=True) as store:
+    with closing(open_store(url, make=True, alone=True)) as store:
         return create_link(store, Role.ADMIN, options.now())
 
 

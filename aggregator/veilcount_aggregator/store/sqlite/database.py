@@ -24,6 +24,7 @@ from weakref import WeakSet
 
 from veilcount_serving.durable_files import file_identity
 from veilcount_serving.errors import system_reason
+from veilcount_serving.posix import IS_POSIX
 from veilcount_serving.structured_logging import log_event
 
 from ...errors import StoreError, StoreUnavailable, StoreUnfit
@@ -42,7 +43,7 @@ from .connection import (
     require_file,
     store_error,
 )
-from .file_lock import FileLock
+from .file_lock import FileLock, SoleLock
 from .health import PAGES_FOR_SECONDS, WriteHealth, is_damaged
 from .height import SqliteHeight
 from .schema import prepare_tables, refuse_other_format
@@ -76,7 +77,8 @@ class SqliteDatabase:
         self._writer: sqlite3.Connection | None = None
         self._checkpoints: Checkpoints | None = None  # of the writer
         self._mine = Lock()
-        self._lock = FileLock(place.path.with_name(f"{place.path.name}-lock"))
+        lock = FileLock if IS_POSIX else SoleLock
+        self._lock = lock(place.path.with_name(f"{place.path.name}-lock"))
         self._readers = ReaderPool(self._reader, SECONDS)
         self._guard = WalGuard(place.path)
         self._forking: dict[int, list[bool]] = {}

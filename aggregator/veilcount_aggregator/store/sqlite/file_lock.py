@@ -9,6 +9,8 @@ caller waits for the thread.
 from __future__ import annotations
 
 import os
+import sqlite3
+import sys
 from pathlib import Path
 from threading import Event, Lock, Thread
 
@@ -16,6 +18,9 @@ from veilcount_serving.durable_files import file_identity
 from veilcount_serving.posix import LOCK_EX, LOCK_NB, LOCK_UN, flock
 
 from ...errors import StoreUnavailable
+
+#: for which another process may go on closing the store
+SOLE_SECONDS = 1.0
 
 
 class FileLock:
@@ -66,6 +71,44 @@ class FileLock:
                 f"{self._path}: another process has been writing for {seconds:g} s: look whether it"
                 " hangs"
             )
+
+
+class SoleLock(FileLock):
+    """The lock of a process that has the store to itself, where there is no flock(2).
+
+    SQLite's own, of any system, on the same file: from the first call until the store is closed.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._owner: sqlite3.Connection | None = None
+
+    def take(self, seconds: float) -> None:
+        """Take it, unless this process has it; another one may be about to release it."""
+        if self._owner is not None:
+            return
+        wait = min(seconds, SOLE_SECONDS)
+        owner = sqlite3.connect(
+            self._path, timeout=wait, isolation_level=None, check_same_thread=False
+        )
+        try:
+            owner.execute("pragma journal_mode = memory")  # nothing is written: no third file
+            owner.execute("begin exclusive")
+        except sqlite3.OperationalError as error:
+            owner.close()
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                raise
+            raise StoreUnavailable(
+                f"{self._path}: another process has the store open, and on {sys.platform} a store"
+                " is one process's: end that one, or give another --store"
+            ) from error
+        self._owner = owner
+
+    def close(self) -> None:
+        """Release it."""
+        if self._owner is not None:
+            self._owner.close()
+            self._owner = None
 
 
 class _Turn:

@@ -10,6 +10,8 @@ import sqlite3
 from datetime import datetime
 from pathlib import Path
 
+from veilcount_serving.posix import IS_POSIX
+
 from ...errors import StoreWentBack
 from ..acknowledged import ENDING, FIX, AcknowledgedHeights, ShardHeight
 
@@ -21,7 +23,8 @@ class SqliteHeight:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._acknowledged = AcknowledgedHeights(path.with_name(path.name + ENDING))
+        file = path.with_name(path.name + ENDING)
+        self._acknowledged = AcknowledgedHeights(file if IS_POSIX else None)
 
     def raised(self, database: sqlite3.Connection) -> ShardHeight:
         """Raise the height in a transaction, and return it; refuse one of a file that went back."""

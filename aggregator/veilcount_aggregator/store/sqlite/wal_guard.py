@@ -15,6 +15,9 @@ its public name before the new database is opened. A log that nobody has locked 
 usually it is the public one, which SQLite recovers. If it is not, and the database may lack what is
 in it, an operator decides: no program can tell a log that was removed from a database that was
 replaced.
+
+Windows neither removes nor renames a file that SQLite has open, so a store there has no second
+names.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from veilcount_serving.durable_files import FileIdentity, file_identity, sync_path
-from veilcount_serving.posix import LOCK_EX, LOCK_NB, LOCK_SH, flock
+from veilcount_serving.posix import IS_POSIX, LOCK_EX, LOCK_NB, LOCK_SH, flock
 
 from ...errors import StoreWentBack
 
@@ -54,6 +57,8 @@ class WalGuard:
 
         `is_complete` tells whether the database has all that this host has acknowledged.
         """
+        if not IS_POSIX:
+            return
         self._detach_log_of_replaced()
         log, index = links = self._own_links()
         # gone: whoever had it open has just closed, and with it SQLite removed the log
@@ -65,6 +70,8 @@ class WalGuard:
 
     def hold(self) -> None:
         """Right after SQLite opened the log: link log and index, and lock the log."""
+        if not IS_POSIX:
+            return
         self._links = self._own_links()
         self._identities = [file_identity(name) for name in self._names]
         for name, link in zip(self._names, self._links, strict=True):
