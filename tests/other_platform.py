@@ -121,7 +121,9 @@ def _hide_linux(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 def _refuse_folders(event: str, arguments: tuple[Any, ...]) -> None:
-    if event == "open" and isinstance(arguments[0], str) and Path(arguments[0]).is_dir():
+    if event != "open" or arguments[1] is not None:  # `tempfile` opens a file in it so
+        return
+    if isinstance(arguments[0], str) and Path(arguments[0]).is_dir():
         raise PermissionError(13, "a folder is not opened on this platform", arguments[0])
 
 
