@@ -111,7 +111,7 @@ class FirstMinutes:
     def stop(self) -> int:
         assert self.process is not None
         self.process.send_signal(signal.SIGINT)
-        return self.process.wait(ENDING_SECONDS)
+        return self.process.wait(4 * ENDING_SECONDS)  # a simulated platform is slow
 
 
 @pytest.fixture
