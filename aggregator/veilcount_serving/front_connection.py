@@ -16,7 +16,6 @@ from .plain_head import PlainHead
 
 MOST_HEAD = 8 << 10
 MOST_WAITING = 64 << 10  # bytes behind a request that is not answered yet
-READ_BYTES = 32 << 10  # at a time: a plain request, and little of what is passed on
 _END = b"\r\n\r\n"
 
 Header = tuple[str, str]
@@ -69,10 +68,7 @@ class PlainRequest:
             self._connection.answer(status, headers, body)
 
 
-_read = bytearray(READ_BYTES)  # by all connections: what was read is copied at once
-
-
-class FrontConnection(asyncio.BufferedProtocol):
+class FrontConnection(asyncio.Protocol):
     """One connection, until it ends or is passed on."""
 
     __slots__ = ("_data", "_ended", "_front", "_full", "_head", "_transport", "request", "since")
@@ -95,14 +91,6 @@ class FrontConnection(asyncio.BufferedProtocol):
         """End: whoever waited is gone."""
         self.request = None
         self._front.connections.discard(self)
-
-    def get_buffer(self, _: int) -> bytearray:
-        """Return where to read to."""
-        return _read
-
-    def buffer_updated(self, size: int) -> None:
-        """Take what was read."""
-        self.data_received(bytes(memoryview(_read)[:size]))
 
     def data_received(self, data: bytes) -> None:
         """Read a request, unless one is waiting for its answer."""
