@@ -24,7 +24,7 @@ CLOSING_SECONDS = 60.0  # for whoever does not read the end of what was passed o
 READING_SECONDS = HEADER_MILLISECONDS / 1000  # for a head, and again for its body
 DRAIN_SECONDS = 6.0  # less than a worker gets
 BACKLOG = 1024
-FILES = 256  # that a worker may have open without its connections; one passed on takes three
+FILES = 256  # that a worker may have open without its connections; one passed on takes four
 MOST_HEADS = 512
 
 
@@ -133,7 +133,7 @@ class Front:
     def _limit(self) -> None:
         """Listen while there are fewer connections than any worker may have, and files for them."""
         plain, passed = len(self.connections), len(self._tunnels)
-        if plain + passed >= MOST_CONNECTIONS or plain + 3 * passed >= self._files:
+        if plain + passed >= MOST_CONNECTIONS or plain + 4 * passed >= self._files:
             self._stop_listening()
         elif self._server is None:
             self._listen()

@@ -7,10 +7,14 @@ that are passed on to a server that is busy must not fill the memory.
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 CHUNK = 16 << 10
+LINGER_SECONDS = 1.0  # for a client that still sends while it gets its last response
 _read = bytearray(CHUNK)  # by all ends: what was read is copied at once
 
 
@@ -34,6 +38,11 @@ class TunnelEnd(asyncio.BufferedProtocol):
         self._early = data
         self._is_over = is_over
         self._other: asyncio.Transport | None = None
+        self._spare: socket.socket | None = None
+
+    def keep(self, descriptor: int) -> None:
+        """Keep another descriptor of this end: a failed write closes it with a response unread."""
+        self._spare = socket.socket(fileno=os.dup(descriptor))
 
     def attach(self, other: asyncio.Transport) -> None:
         """Pass on to this transport what came, and what comes."""
@@ -49,11 +58,14 @@ class TunnelEnd(asyncio.BufferedProtocol):
         return _read
 
     def buffer_updated(self, size: int) -> None:
+        """Pass on what was read."""
+        self.pass_on(bytes(memoryview(_read)[:size]))
+
+    def pass_on(self, data: bytes) -> None:
         """Pass bytes on."""
-        data = bytes(memoryview(_read)[:size])
         if self._other is None:
             self._early += data
-        else:
+        elif not self._other.is_closing():
             self._other.write(data)
 
     def eof_received(self) -> bool:
@@ -61,13 +73,25 @@ class TunnelEnd(asyncio.BufferedProtocol):
         self._is_over = True
         if self._passes_end and self._other is not None and not self._other.is_closing():
             self._other.write_eof()
-        return self._passes_end
+        return self._passes_end and (self._other is None or not self._other.is_closing())
 
     def connection_lost(self, _: Exception | None) -> None:
-        """Close the other end, once it has what was written to it."""
+        """Close the other end, once it has what was written to it.
+
+        A client may still send: closed at once, with bytes unread, it would lose the response.
+        """
         self._ended()
-        if self._other is not None:
+        if self._spare is not None:
+            with suppress(OSError), self._spare:
+                self.pass_on(self._spare.recv(CHUNK, socket.MSG_DONTWAIT))
+        if self._other is None:
+            return
+        if self._passes_end or self._other.is_closing():
             self._other.close()
+            return
+        self._other.resume_reading()
+        self._other.write_eof()
+        asyncio.get_running_loop().call_later(LINGER_SECONDS, self._other.close)
 
     def pause_writing(self) -> None:
         """Stop reading at the other end."""
@@ -92,6 +116,7 @@ async def connect(transport: asyncio.Transport, client: TunnelEnd, path: Path) -
     if transport.is_closing():
         onward.abort()
         return
+    server.keep(onward.get_extra_info("socket").fileno())
     server.attach(transport)
     client.attach(onward)
     transport.resume_reading()
