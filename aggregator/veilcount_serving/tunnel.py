@@ -89,7 +89,7 @@ class TunnelEnd(asyncio.BufferedProtocol):
         if self._passes_end or self._other.is_closing():
             self._other.close()
             return
-        self._other.resume_reading()
+        self._other.pause_reading()
         self._other.write_eof()
         asyncio.get_running_loop().call_later(LINGER_SECONDS, self._other.close)
 
