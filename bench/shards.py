@@ -105,7 +105,7 @@ def _rows(costs: dict[tuple[int, int], list[Cost]]) -> list[Row]:
 
 
 def _ratio(turns: list[Cost], others: list[Cost], what: str) -> float:
-    """Return how dear something is beside the same of others, round by round."""
+    """Return the median ratio of one cost to another over the rounds."""
     pairs = zip(turns, others, strict=True)
     ratio: float = median(getattr(here, what) / getattr(there, what) for here, there in pairs)
     return ratio

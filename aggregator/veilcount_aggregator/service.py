@@ -147,7 +147,7 @@ class Aggregator:
         return replace(snapshot, catalog=snapshot.catalog.of_apps(self.apps))
 
     def of_apps(self, apps: tuple[str, ...]) -> Aggregator:
-        """Return it as a key restricted to these apps sees it; none: the key is not restricted."""
+        """Return the aggregator as a key sees it that reads only these apps; none: it reads all."""
         return replace(self, apps=apps) if apps else self
 
     def today(self) -> date:

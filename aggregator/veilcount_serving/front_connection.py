@@ -16,9 +16,11 @@ from .plain_head import PlainHead
 
 MOST_HEAD = 8 << 10
 MOST_WAITING = 64 << 10  # bytes behind a request that is not answered yet
+READ_BYTES = 96 << 10  # at a time: the longest head, so that its refusal names what is too long
 _END = b"\r\n\r\n"
 
 Header = tuple[str, str]
+_read = bytearray(READ_BYTES)  # by all connections: what was read is copied at once
 
 
 class FrontInterface(Protocol):
@@ -68,7 +70,7 @@ class PlainRequest:
             self._connection.answer(status, headers, body)
 
 
-class FrontConnection(asyncio.Protocol):
+class FrontConnection(asyncio.BufferedProtocol):
     """One connection, until it ends or is passed on."""
 
     __slots__ = ("_data", "_ended", "_front", "_full", "_head", "_transport", "request", "since")
@@ -92,8 +94,13 @@ class FrontConnection(asyncio.Protocol):
         self.request = None
         self._front.connections.discard(self)
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, _: int) -> bytearray:
+        """Return where to read to."""
+        return _read
+
+    def buffer_updated(self, size: int) -> None:
         """Read a request, unless one is waiting for its answer."""
+        data = bytes(memoryview(_read)[:size])
         if not self._data:
             self.since = self._front.now()
         self._data = self._data + data if self._data else data

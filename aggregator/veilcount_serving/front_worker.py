@@ -24,7 +24,7 @@ class FrontedApplication(Protocol):
 
     @property
     def plain(self) -> PlainEndpoint:
-        """Return what takes plain requests."""
+        """The endpoint of the plain requests."""
 
     front: Front | None
 

@@ -83,7 +83,8 @@ class TunnelEnd(asyncio.BufferedProtocol):
         self._ended()
         if self._spare is not None:
             with suppress(OSError), self._spare:
-                self.pass_on(self._spare.recv(CHUNK, socket.MSG_DONTWAIT))
+                while data := self._spare.recv(CHUNK, socket.MSG_DONTWAIT):
+                    self.pass_on(data)
         if self._other is None:
             return
         if self._passes_end or self._other.is_closing():

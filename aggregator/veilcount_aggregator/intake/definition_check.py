@@ -28,7 +28,7 @@ from .decode.columns import join_columns
 
 #: rows of a table: a range of them, or their places
 Chosen = slice | np.ndarray[tuple[int], np.dtype[np.intp]]
-#: what reports have in common that are checked as one table; no handler: all are malformed
+#: the key of reports that are checked as one table: handler, widths; no handler: all malformed
 Shape = tuple[MechanismHandler[Any] | None, int, int]
 
 
@@ -68,7 +68,7 @@ class SeriesRules(NamedTuple):
         return cls(series, day, oldest, newest, handler, width, has_tokens, limits)
 
     def shape(self, columns: ReportColumns) -> Shape:
-        """Return what reports have in common that are checked together."""
+        """Return the key of these reports: reports of one shape are checked together."""
         width, token = columns.messages.shape[1], columns.tokens.shape[1]
         fits = width == self.width and bool(token) == self.has_tokens
         return self.handler if fits else None, width, token

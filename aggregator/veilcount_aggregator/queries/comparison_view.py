@@ -88,7 +88,7 @@ def difference(row: ComparisonRow, figures: FigureFormat) -> str:
 
 
 def unit_of(result: CompareResult, figures: FigureFormat) -> str | None:
-    """Return what differences are in; None: the definition of a number states no unit."""
+    """Return the unit of the differences; None: the definition of a number states none."""
     return "points" if figures.of_shares else result.measured_in
 
 

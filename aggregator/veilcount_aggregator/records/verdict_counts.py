@@ -12,7 +12,7 @@ from ..store import BY_HOUR, LIMITED, VERDICT, ServiceCounter
 
 UNKNOWN = "(unknown)"  # no collection can be named so
 LOSS = "loss"
-BY_BODY = "body"  # the limit of one request, beside BY_HOUR
+BY_BODY = "body"  # the limit of one request; the other limit is BY_HOUR
 
 
 @dataclass(frozen=True, slots=True)

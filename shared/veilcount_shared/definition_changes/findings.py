@@ -44,7 +44,7 @@ def when_answered_again(new: Collection, old: Collection) -> Iterator[Finding]:
 
 
 def _again(new: Collection, old: Collection, paid: DayRange, *, same: bool) -> Finding:
-    """Return what is left of a range that was paid for, or when the new form begins after it."""
+    """Return how many answers are left of a paid range, or when the new form begins after it."""
     who = f"who answered {_when(old, paid)}under the old form"
     left = (new.epsilon_day - old.epsilon_day) // new.unit_epsilon if same else 0
     after = _range(new, paid[1] - DAY)[1]

@@ -8,7 +8,12 @@ from typing import Any
 
 import pytest
 
-from veilcount_serving.front_connection import MOST_WAITING, FrontConnection, PlainRequest
+from veilcount_serving.front_connection import (
+    MOST_WAITING,
+    READ_BYTES,
+    FrontConnection,
+    PlainRequest,
+)
 from veilcount_serving.plain_head import MOST_BODY, PlainHead, parse_plain
 
 START = b"POST /x HTTP/1.1\r\n"
@@ -79,7 +84,10 @@ class Front:
 
     def receive(self, *pieces: bytes) -> Front:
         for piece in pieces:
-            self.connection.data_received(piece)
+            for begin in range(0, len(piece), READ_BYTES):
+                part = piece[begin : begin + READ_BYTES]
+                self.connection.get_buffer(-1)[: len(part)] = part
+                self.connection.buffer_updated(len(part))
         return self
 
 

@@ -20,6 +20,7 @@ from veilcount_serving.front_worker import socket_folder
 from .test_front import PAGE, START, post
 
 PATIENCE = 30.0
+CLOSED, LINES = 30, 50_000
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Connect = Callable[[], Awaitable[Streams]]
 Act = Callable[[Front, Connect], Awaitable[None]]
@@ -59,15 +60,54 @@ def run(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[Act], None]
         port = listener.getsockname()[1]
         front = Front(Echo(), listener, tmp_path / "echo")
         front.open(asyncio.get_running_loop())
-        await asyncio.wait_for(act(front, lambda: asyncio.open_connection("127.0.0.1", port)), 60)
-        await front.close()
-        server.close()
+        try:
+            acted = act(front, lambda: asyncio.open_connection("127.0.0.1", port))
+            await asyncio.wait_for(acted, 60)
+        finally:
+            await front.close()
+            server.close()
 
     def run_on_loop(act: Act) -> None:
         with asyncio.Runner(loop_factory=request.param) as runner:
             runner.run(running(act))
 
     return run_on_loop
+
+
+def test_the_response_of_a_server_that_stops_reading_is_delivered(
+    run: Callable[[Act], None], tmp_path: Path
+) -> None:
+    """It closes in the middle of a request, as Granian does where a head is too long."""
+
+    async def refuse(listener: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            connection, _ = await loop.sock_accept(listener)
+            with connection:
+                await loop.sock_recv(connection, 1)
+                await loop.sock_sendall(connection, b"REFUSED")
+
+    async def response(connect: Connect) -> bytes:
+        reader, writer = await connect()
+        writer.write(PAGE[:-2] + b"a: b\r\n" * LINES)
+        received = await reader.read()
+        writer.transport.abort()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+        return received
+
+    async def act(_: Front, connect: Connect) -> None:
+        with socket.socket(socket.AF_UNIX) as listener:
+            (tmp_path / "echo").unlink()
+            listener.bind(str(tmp_path / "echo"))
+            listener.listen()
+            listener.setblocking(False)
+            refusing = asyncio.create_task(refuse(listener))
+            responses = [await response(connect) for _ in range(CLOSED)]
+            refusing.cancel()
+        assert responses == [b"REFUSED"] * CLOSED
+
+    run(act)
 
 
 def test_plain_requests_are_answered_and_all_else_is_passed_on_for_good(

@@ -21,7 +21,7 @@ BINDINGS = [
 
 
 def seen(binding: str, *words: str) -> dict[str, Any]:
-    """Return what somebody sees on a screen that nobody looks at, in a process of its own."""
+    """Run a script with the offscreen platform, in a process of its own; return its output."""
     command = [sys.executable, "-m", f"{__package__}.qt_user", binding, *words]
     environment = os.environ | {"QT_QPA_PLATFORM": "offscreen"}
     run = subprocess.run(command, check=True, env=environment, capture_output=True, timeout=120)

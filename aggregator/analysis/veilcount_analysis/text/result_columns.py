@@ -174,7 +174,7 @@ def estimate_parts(answer: Document) -> Iterator[tuple[Row, list[Row]]]:
 
 
 def range_cells(answer: Document) -> Iterator[tuple[Row, Row, Document]]:
-    """Yield what all figures of a time range have in common, raked ones, and the time range."""
+    """Yield the cells of all figures of a time range, those of raked ones alone, and the range."""
     common = {name: answer[name] for name in QUERY} | segment_cells(answer["segments"])
     for series in answer["series"]:
         facts = {name: series["facts"].get(name) for name in ("P", "Q")}

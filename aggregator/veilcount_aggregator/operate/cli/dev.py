@@ -151,8 +151,8 @@ def _lines(facts: dict[str, Any]) -> Iterator[str]:
     yield "DEVELOPMENT server: not for reports of real people. Ctrl-C ends it."
     for file, names in facts["definitions"].items():
         yield f"definitions  {file}: {', '.join(names)} (reloaded when edited)"
-    kept = f" ({TEMPORARY})" if facts["temporary"] else ""
-    yield f"store        {facts['store']}{kept}"
+    note = f" ({TEMPORARY})" if facts["temporary"] else ""
+    yield f"store        {facts['store']}{note}"
     yield f'client       Client("{facts["url"]}", collections="{first}", development=True)'
     if "shuffler" in facts:
         route = f'shuffler="{facts["shuffler"]}", relay_keys="{facts["relay_keys"]}"'

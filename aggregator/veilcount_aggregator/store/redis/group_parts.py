@@ -35,7 +35,7 @@ class EpochBatch:
 
     @property
     def of(self) -> GroupSeries:
-        """Return what they have in common with all of their series."""
+        """Return the fields that all reports of their series share."""
         return self.table.series[self.part.series]
 
     @property

@@ -26,7 +26,7 @@ _EPOCHS = 1 << 32  # more than any series has
 
 @dataclass(frozen=True, slots=True)
 class GroupSeries:
-    """What all reports of one series in a group have in common."""
+    """The fields that all reports of one series in a group share."""
 
     series: Series
     quotas: Sequence[Quota]
@@ -62,7 +62,7 @@ class GroupTable:
     members: Sequence[tuple[int, SeriesReports]]  # by series, with their places in the group
     series: Sequence[GroupSeries]
     order: Places  # the place of each report, series by series
-    fields: Bytes  # the names under which rows are kept
+    fields: Bytes  # the names under which rows are stored
     columns: GroupColumns
     expected: Codes  # the verdict of each report; updated by the answers
     parts: Sequence[GroupPart]

@@ -1,10 +1,10 @@
-"""The log is written back beside the commits, by a connection and a thread of their own.
+"""Checkpoints of the write-ahead log, by a connection and a thread of their own.
 
-SQLite would do it within a commit, and the slowest commits waited for nothing else. Beside commits
-that never pause a checkpoint does not get to the end of the log. So where the log has become long,
-the writer writes back the rest, which is short by then, and SQLite begins the log anew; and where a
-checkpoint is so slow that the log becomes longer still, the writer waits for it. A reader that
-stays keeps the log and no commit: it grows, and a warning says so.
+SQLite would write the log back within a commit, and the slowest commits waited for nothing else. A
+checkpoint does not get to the end of the log while commits never pause. So where the log has become
+long, the writer writes back the rest, which is short by then, and SQLite begins the log anew; and
+where a checkpoint is so slow that the log becomes longer still, the writer waits for it. A reader
+that stays delays no commit, but the log grows: a warning says so.
 """
 
 from __future__ import annotations

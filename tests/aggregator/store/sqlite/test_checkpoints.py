@@ -1,4 +1,4 @@
-"""The log is written back beside the commits, and begun anew where no reader is in the way."""
+"""Checkpoints by a connection of their own; the log begins anew where no reader prevents it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_log_is_written_back_and_begun_anew(path: Path, store: SqliteStore) ->
 def test_a_long_log_is_begun_anew_by_the_writer(
     path: Path, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Groups that are committed all the time leave no checkpoint beside them the last word."""
+    """A checkpoint alone does not reach the end of the log while groups are committed."""
     with closing(sqlite3.connect(path, isolation_level=None)) as reader:
         reader.execute("begin")
         reader.execute("select count(*) from sqlite_schema").fetchone()
