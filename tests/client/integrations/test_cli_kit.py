@@ -8,8 +8,10 @@ from __future__ import annotations
 import os
 import sqlite3
 import sys
+import time
 from collections.abc import Iterator
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from veilcount_client.integrations.cli_kit import Telemetry, attendance, detached
+from veilcount_client.integrations.cli_kit import Telemetry, attendance, detached, sender_lock
 from veilcount_client.integrations.cli_kit.sender_lock import SenderLock
 
 from ...aggregator.operate.cli.server_fixtures import listening
@@ -228,6 +230,25 @@ def test_commands_at_once_have_one_sender() -> None:
         assert wait_until(lambda: len(place.senders()) == 1)
         assert wait_until(lambda: len(server.seen) == 2)
         assert len(server.reports) == 2
+
+
+def test_a_sender_that_is_starting_counts_as_running(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For a few seconds from its call; one that did not come is not waited for any longer."""
+    monkeypatch.setattr(sender_lock, "STARTING", 600.0)
+    lock = SenderLock(tmp_path)
+    assert not lock.is_taken_soon()
+    lock.call()
+    with ThreadPoolExecutor() as pool, ExitStack() as stack:
+        answer = pool.submit(lock.is_taken_soon)
+        time.sleep(0.2)
+        assert not answer.done()
+        assert stack.enter_context(lock.acquire(patience=60))
+        assert answer.result(timeout=60)
+    long_ago = time.time() - 2 * sender_lock.STARTING
+    os.utime(tmp_path / sender_lock.FILE, (long_ago, long_ago))
+    assert not lock.is_taken_soon()
 
 
 def test_on_windows_a_sender_has_neither_console_nor_group_of_the_command() -> None:

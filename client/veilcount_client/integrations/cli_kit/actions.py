@@ -89,7 +89,8 @@ def status(command: CommandClient) -> Result:
     entries = client.receipt().entries
     if waiting := sum(row["status"] == WAITING for entry in entries for row in entry.sent):
         lines.append(words("cli_waiting", reports=count(waiting)))
-    if command.lock(client).is_taken:
+    lock = command.lock(client)
+    if lock.is_taken_soon() if waiting else lock.is_taken:
         lines.append(words("cli_sending"))
     return Result("\n".join(lines))
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 FILE = "sender.lock"
 PATIENCE = 1.0  # seconds: outlasts a command that looks whether the lock is taken
+STARTING = 5.0  # seconds that a sender may take from its call until it has the lock
 POLL = 0.05
 
 
@@ -38,6 +39,14 @@ class SenderLock:
             return False
         with self.acquire(patience=0) as is_ours:
             return not is_ours
+
+    def is_taken_soon(self) -> bool:
+        """Whether a sender runs; one that was called just now may still be starting."""
+        while not self.is_taken:
+            if not self._path.exists() or time.time() - self.called_at() > STARTING:
+                return False
+            time.sleep(POLL)
+        return True
 
     def is_free_within(self, seconds: float) -> bool:
         """Wait for a sender to end; return whether none runs any more."""
