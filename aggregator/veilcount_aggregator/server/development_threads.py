@@ -7,6 +7,7 @@ them has open.
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from contextlib import ExitStack
 from wsgiref.types import WSGIApplication
@@ -16,6 +17,7 @@ from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
 from veilcount_serving.listen_address import ListenAddress
 
 SILENT_SECONDS = 5.0
+ENDING = ("SIGINT", "SIGTERM", "SIGBREAK")  # the last is Windows' own
 
 
 class _Handler(WSGIRequestHandler):
@@ -36,7 +38,10 @@ class _Server(ThreadedWSGIServer):
 def serve_threads(
     application: WSGIApplication, bind: ListenAddress, started: Callable[[], object]
 ) -> None:
-    """Answer requests until SIGINT; call `started` once they are accepted."""
+    """Answer requests until SIGINT, SIGTERM or Ctrl-Break; call `started` once it does."""
+    for name in ENDING:
+        if hasattr(signal, name):  # SIGINT is ignored by what is started in the background
+            signal.signal(getattr(signal, name), signal.default_int_handler)
     with ExitStack() as stack:
         server = stack.enter_context(_Server(bind.host, bind.port, application, _Handler))
         started()
