@@ -16,7 +16,7 @@ from .plain_head import PlainHead
 
 MOST_HEAD = 8 << 10
 MOST_WAITING = 64 << 10  # bytes behind a request that is not answered yet
-READ_BYTES = 96 << 10  # at a time: the longest head, so that its refusal names what is too long
+READ_BYTES = 24 << 10  # at a time: the longest head, so that its refusal names what is too long
 _END = b"\r\n\r\n"
 
 Header = tuple[str, str]

@@ -24,7 +24,7 @@ NAME = "veilcount"
 MOST_CONNECTIONS = 16_384  # of a worker at once: one whose body drips takes 40 kB
 DRAIN_SECONDS = 8  # less than the ten that a container gets
 HEADER_MILLISECONDS = 10_000
-HEADER_BYTES = 64 << 10  # roughly: beyond it, a stranger's headers would fill our memory
+HEADER_BYTES = 16 << 10  # roughly, and what a connection buffers of a body, several times
 RESTART_SECONDS = 1.0
 MAX_RESTARTS_IN_A_ROW = 10
 

@@ -19,7 +19,7 @@ from ..web.api.problems import refusal
 
 BODY_SECONDS = 10.0  # until a body has come as a whole
 SMALL_BODY = 16 << 10  # as devices send them: their number is that of connections
-MOST_LARGE_BYTES = 32 << 20
+MOST_LARGE_BYTES = 24 << 20
 
 
 T = TypeVar("T")
@@ -75,7 +75,9 @@ class LargeBodies:
     def __init__(self, most: int = MOST_LARGE_BYTES) -> None:
         self._left = most
 
-    async def read(self, protocol: RequestProtocol, limit: int = MAX_BODY) -> bytes:
+    async def read(
+        self, protocol: RequestProtocol, announced: int | None = None, limit: int = MAX_BODY
+    ) -> bytes:
         """Return a body, as far as it is within the limit; Overloaded: others have the budget."""
         blocks, size = [bytearray()], 0  # one buffer for each body would grow by copies of itself
         try:
@@ -90,6 +92,8 @@ class LargeBodies:
                     raise too_large()
                 if self._left < 0:
                     raise Overloaded(RETRY_SECONDS, "too many large bodies are being read already")
+            if announced is not None and size < announced:
+                raise refusal("incomplete")  # before it is one string, which this would keep, too
             return b"".join(blocks)
         finally:
             self._left += size
@@ -115,7 +119,7 @@ class RequestBodies:
         self._reading.begin(task, now)
         is_small = size is not None and size <= SMALL_BODY
         try:
-            raw = await (protocol() if is_small else self._large.read(protocol, limit))
+            raw = await (protocol() if is_small else self._large.read(protocol, size, limit))
         except asyncio.CancelledError:
             if self._reading.end(task):
                 raise

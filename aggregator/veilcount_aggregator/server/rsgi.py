@@ -117,7 +117,13 @@ class RsgiApplication:
         try:
             result = await outcome
         except Exception as error:  # noqa: BLE001 - answered as what it is
-            result = error
+            # Kept in a local, it and this frame would keep each other, and with them the body.
+            return self._reports_response(app, scope, error, begun)
+        return self._reports_response(app, scope, result, begun)
+
+    def _reports_response(
+        self, app: WebApplication, scope: Any, result: Outcome, begun: float
+    ) -> DeviceResponse:
         is_refused = isinstance(result, Exception)
         header = scope.headers.get(REQUEST_ID) if is_refused else None
         return app.reports.respond(result, self._seconds() - begun, header)
