@@ -124,8 +124,7 @@ class RsgiApplication:
     def _reports_response(
         self, app: WebApplication, scope: Any, result: Outcome, begun: float
     ) -> DeviceResponse:
-        is_refused = isinstance(result, Exception)
-        header = scope.headers.get(REQUEST_ID) if is_refused else None
+        header = scope.headers.get(REQUEST_ID) if isinstance(result, Exception) else None
         return app.reports.respond(result, self._seconds() - begun, header)
 
     async def _direct_outcome(
