@@ -91,6 +91,8 @@ class Session:
                 losses.add(Loss.NO_CONSENT, name)
                 self.warn_of_consent(collection, consented=False)
                 return
+            if isinstance(value, list | set | dict):  # the app may go on to change it
+                value = value.copy()
             cell = collection.segment(**segments) if segments or collection.segments else 0
             if not worker.put(RecordCall(person, collection, value, cell, self.clock.now())):
                 losses.add(Loss.QUEUE_FULL, name)

@@ -36,6 +36,19 @@ def test_ticks_leave_as_one_message_of_the_mechanism(
     assert (entry.event, entry.day, entry.spent) == ("2", "2", 10)
 
 
+def test_a_set_that_the_app_goes_on_to_change_counts_as_it_was_recorded(
+    veilcount: ClientHarness,
+) -> None:
+    """It waits in memory for its instant, hours after `record`."""
+    client = veilcount.client(one_collection("tools", **TOOLS))
+    ticked = {"pen", "grid"}
+    client.record("tools", ticked)
+    ticked.clear()
+    veilcount.flush()
+
+    assert veilcount.recorded == [("tools", {"pen", "grid"})]
+
+
 def test_more_ticks_than_count_are_named_in_development(veilcount: ClientHarness) -> None:
     client = veilcount.client(one_collection("tools", **TOOLS, most=2), strict=True)
     client.record("tools", ["pen", "grid"])
