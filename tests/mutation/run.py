@@ -30,8 +30,8 @@ PROPERTIES = "tests/properties/test_{}.py"
 TESTS = {
     "randomness": ("randomness",),
     "epsilon": ("epsilon",),
-    "periods": ("periods",),
-    "schedule": ("schedule", "periods"),
+    "periods": ("periods", "conformance"),
+    "schedule": ("schedule", "periods", "conformance"),
     "mechanisms/finite_field": ("projective_geometry",),
     "mechanisms/mean": ("square_wave", "exact_privacy"),
     "mechanisms/identity": ("square_wave", "canonical"),

@@ -59,13 +59,15 @@ def redis(tmp_path: Path) -> Iterator[RedisServer]:
 def post(server: Server, reports: list[Report]) -> None:
     """Have reports counted; a store that is too busy for now is sent them again."""
     body, kind = encode_binary(Batch(tuple(reports))), {"Content-Type": BINARY_TYPE}
+    allowed = {Verdict.COUNTED}
     for _ in range(ATTEMPTS):
         reply = server.ask("POST", "/v1/reports", data=body, headers=kind)
         if reply.status_code != HTTPStatus.SERVICE_UNAVAILABLE:
             break
+        allowed.add(Verdict.DUPLICATE)  # it may have been counted after it was answered so
         time.sleep(0.1)
 
-    assert decode_verdicts(reply.content, len(reports)) == (Verdict.COUNTED,) * len(reports)
+    assert {*decode_verdicts(reply.content, len(reports))} <= allowed
 
 
 def traced(
