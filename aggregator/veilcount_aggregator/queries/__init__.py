@@ -4,6 +4,9 @@ from veilcount_analysis.kinds.estimate_query import Denominator as Denominator
 from veilcount_analysis.kinds.estimate_query import EstimateQuery as EstimateQuery
 from veilcount_analysis.kinds.estimate_query import GroupBy as GroupBy
 
+from ..json_results import decoded as decoded
+from ..json_results import encode as encode
+from ..json_results import plain as plain
 from .alert import Alert as Alert
 from .budgets import BudgetQuery as BudgetQuery
 from .budgets import BudgetResult as BudgetResult
@@ -24,9 +27,6 @@ from .declared import CollectionQuery as CollectionQuery
 from .estimate import estimate as estimate
 from .estimate import estimate_table as estimate_table
 from .estimate_schema import EstimateResult as EstimateResult
-from .json_encoding import decoded as decoded
-from .json_encoding import encode as encode
-from .json_encoding import plain as plain
 from .plans import PlanQuery as PlanQuery
 from .plans import plan as plan
 from .snapshot import CollectionNotFound as CollectionNotFound

@@ -28,8 +28,8 @@ from veilcount_analysis.text.privacy_guarantees import counts_are_public
 from veilcount_shared.collection import Adjacency
 from veilcount_shared.errors import format_value
 
+from ..json_results import Decimal
 from ..releases.budget_ledger import load_releases, period_accounts
-from .api_types import Decimal
 from .snapshot import Snapshot, series_by_fingerprint
 
 ASSUMED = 10_000

@@ -12,7 +12,7 @@ from veilcount_analysis.text.privacy_guarantees import PrivacyFigures, counts_ar
 from veilcount_shared.collection import Model
 from veilcount_shared.periods import Unit
 
-from .api_types import Count
+from ..json_results import Count
 from .snapshot import Snapshot
 
 

@@ -28,7 +28,7 @@ from veilcount_analysis.text.privacy_guarantees import PrivacyFigures, epsilons
 from veilcount_analysis.text.result_columns import spelled
 from veilcount_shared.periods import Unit
 
-from .api_types import Count
+from ..json_results import Count
 from .candidates import StoredSearches
 from .comparison_sides import (
     Side,

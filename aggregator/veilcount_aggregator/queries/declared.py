@@ -9,10 +9,10 @@ from typing import Any, Generic, TypeVar
 
 from veilcount_analysis.query_params import Parameters, QueryParams
 
+from ..json_results import decoded
 from .budgets import BudgetQuery, BudgetResult, budget, without_bars
 from .comparison import CompareQuery, CompareResult, compare
 from .contrasts import ContrastQuery, ContrastResult, contrast
-from .json_encoding import decoded
 from .snapshot import Snapshot
 
 Q = TypeVar("Q", bound=QueryParams)

@@ -15,7 +15,7 @@ from veilcount_analysis.kinds.results import Figure, Weighting
 from veilcount_analysis.text.privacy_guarantees import PrivacyFigures
 from veilcount_shared.periods import Unit
 
-from .api_types import Count, Counts
+from ..json_results import Count, Counts
 
 ResultValue = Annotated[
     Value, Meta(description="the value; of crossed domains and ranges, an object")

@@ -32,9 +32,9 @@ from veilcount_analysis.text.result_columns import (
 )
 from veilcount_shared.installing import install
 
+from ..json_results import encode, plain
 from .comparison import CompareResult
 from .estimate_schema import EstimateResult
-from .json_encoding import encode, plain
 
 ROWS = 5_000  # in one part
 

@@ -18,7 +18,7 @@ from veilcount_analysis.releases import Release
 from veilcount_analysis.releases.query_types.strings_query import StringsQuery
 from veilcount_shared import Collection
 
-from .api_types import Count
+from ..json_results import Count
 
 
 class NamedString(Struct):

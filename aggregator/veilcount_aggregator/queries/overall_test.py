@@ -16,7 +16,7 @@ from veilcount_analysis.kinds.estimate_query import EstimateQuery
 from veilcount_analysis.kinds.values import side_shares
 from veilcount_analysis.mechanisms.handler import ShareHandler
 
-from .api_types import Count
+from ..json_results import Count
 from .comparison_sides import SideData
 
 FEWEST = 3  # values: of two, the only row is this test

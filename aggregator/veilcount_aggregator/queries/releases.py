@@ -29,10 +29,10 @@ from veilcount_shared.collection import Adjacency
 from veilcount_shared.errors import format_value
 from veilcount_shared.schedule import period_end, period_start
 
+from ..json_results import Count, Decimal
 from ..releases.budget_ledger import StoredRelease, load_releases, period_accounts
 from ..releases.curator import DryRun, ReleaseResult
 from ..store import RecordStore
-from .api_types import Count, Decimal
 from .named_strings import NamedStrings, name_strings
 
 #: the quantiles that come with a number's histogram

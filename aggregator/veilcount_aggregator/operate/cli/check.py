@@ -19,7 +19,7 @@ from veilcount_shared import Collection, lint, load_collections
 from veilcount_shared.collection import answers_by_consent, describe_answers
 from veilcount_shared.definition_changes import FORMATS, TEXT, load_change, render
 
-from ...queries import plain
+from ...json_results import plain
 from ...records.counter_admission import memory_at_most
 from ...store.tally_size import worst_case
 from . import options

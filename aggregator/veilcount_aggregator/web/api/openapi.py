@@ -11,7 +11,7 @@ from veilcount_analysis.query_params import Param, params
 from veilcount_shared.problem_details import PROBLEM_TYPE
 from veilcount_shared.wire import JSON_TYPE
 
-from ...queries.json_encoding import schema_of
+from ...json_results import schema_of
 from ...records.api_keys import Role
 from .endpoint import Endpoint
 from .problems import PROBLEM_KINDS

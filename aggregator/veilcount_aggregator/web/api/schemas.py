@@ -18,7 +18,7 @@ from veilcount_shared.periods import Unit
 from veilcount_shared.problem_details import INSTANCE_PREFIX, TYPE_PREFIX
 from veilcount_shared.verdict import Verdict
 
-from ...queries.api_types import Count, Counts, Decimal
+from ...json_results import Count, Counts, Decimal
 from ...queries.collection_list import SeriesRef
 from ...queries.releases import CountQuery, SeriesReleases
 from ...records.api_keys import MOST_LABEL, Role

@@ -1,18 +1,26 @@
-"""JSON of results: exact numbers are decimals in strings."""
+"""JSON of results: exact numbers are decimals in strings.
+
+The types of fields validate, and their schemas are in the OpenAPI document.
+"""
 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
 from veilcount_analysis.text.number_format import decimal
 
-from ..errors import StoreUnavailable
-from .api_types import DECIMAL
+from .errors import StoreUnavailable
 
 T = TypeVar("T")
+
+#: no parser turns it into a float by default
+DECIMAL = {"pattern": r"^[0-9]+(\.[0-9]+)?$"}
+Decimal = Annotated[str, msgspec.Meta(extra_json_schema=DECIMAL)]
+Count = Annotated[int, msgspec.Meta(ge=0)]
+Counts = dict[str, Count]
 
 
 def encode(answer: object) -> bytes:
