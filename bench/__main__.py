@@ -25,6 +25,7 @@ PARTS = (
         "heights",
         "commit-calls",
         "groups",
+        "workers",
         "scaling",
         "scale",
         "reads",

@@ -61,7 +61,7 @@ def run(*, quick: bool) -> Table:
     """Measure everything, round after round."""
     seconds = 1 if quick else 3
     with tempfile.TemporaryDirectory() as name:
-        rows = [*_servers(Path(name), seconds), _two_workers(Path(name), seconds)]
+        rows = [*_servers(Path(name), seconds)]
     return Table("ingest: what a report costs the aggregator", rows, NOTES)
 
 
@@ -153,26 +153,3 @@ def _ratio(rounds: Sequence[Round], one: Part, other: Part) -> float:
 
 def _cost(costs: Round, part: Part) -> float:
     return float(attrgetter(part[1])(costs[part[0]]))
-
-
-def _two_workers(folder: Path, seconds: int) -> Row:
-    """Return how many times the requests of one worker two of them answer, on one file."""
-    ratios = []
-    with ExitStack() as stack:
-        one, two = (
-            stack.enter_context(
-                served(
-                    stack.enter_context(engine(SQLITE, folder / f"workers-{workers}")),
-                    folder / "collections.toml",
-                    workers,
-                )
-            )
-            for workers in (1, 2)
-        )
-        for _ in range(ROUNDS):
-            first, second = (
-                load(server, question(SLOTS), ALONE, MOST_A_SECOND[1], seconds)
-                for server in (one, two)
-            )
-            ratios.append(second.a_second / first.a_second)
-    return figure("requests/s, two workers / one", median(ratios), f"SQLite, {ALONE}", least=1)
