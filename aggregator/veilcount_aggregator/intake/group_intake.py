@@ -33,6 +33,11 @@ class IntakeRequest:
         """How many bytes its body has."""
         return len(self.body.raw)
 
+    @property
+    def content(self) -> int:
+        """How many bytes its body has without padding, which is at its end."""
+        return len(self.body.raw.rstrip(b"\0"))
+
     def settle(self, outcome: Outcome) -> None:
         """Deliver the outcome, unless nobody waits any more."""
         settle(self.pending, outcome)

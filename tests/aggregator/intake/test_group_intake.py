@@ -18,7 +18,7 @@ from veilcount_aggregator.records.service_counters import ServiceCounters
 from veilcount_aggregator.store import ServiceCounter
 from veilcount_serving import group_commit
 from veilcount_serving.errors import Overloaded
-from veilcount_serving.group_commit import ANSWER_SECONDS, MAX_GROUP_BYTES
+from veilcount_serving.group_commit import ANSWER_SECONDS, MAX_GROUP_BYTES, MAX_GROUP_CONTENT
 
 PATIENCE = 60.0
 
@@ -114,8 +114,13 @@ def test_a_request_that_arrives_as_the_thread_is_about_to_end_is_taken(
     assert desk.let_go(*late) == [b"late"]
 
 
-def test_a_group_has_a_largest_size_and_none_is_left_out() -> None:
-    desk, large = Desk(), bytes(MAX_GROUP_BYTES // 2)
+@pytest.mark.parametrize(
+    "large",
+    [bytes(MAX_GROUP_BYTES // 2), b"x" * (MAX_GROUP_CONTENT // 2)],
+    ids=["padding", "content"],
+)
+def test_a_group_has_a_largest_size_and_none_is_left_out(large: bytes) -> None:
+    desk = Desk()
     answered = desk.let_go(desk.hold_first(), *(desk.submit(large) for _ in range(5)))
 
     assert answered == [b"first", *[large] * 5]
