@@ -360,7 +360,7 @@ def test_of_several_groups_the_one_that_may_most_counts(
     assert (identity.role, identity.apps) == (role, apps)
 
 
-def test_a_provider_that_calls_itself_otherwise_is_not_asked(
+def test_a_provider_of_another_name_logs_nobody_in(
     visitor: Visitor, provider: Provider
 ) -> None:
     provider.issuer += "/realm"
