@@ -360,9 +360,7 @@ def test_of_several_groups_the_one_that_may_most_counts(
     assert (identity.role, identity.apps) == (role, apps)
 
 
-def test_a_provider_of_another_name_logs_nobody_in(
-    visitor: Visitor, provider: Provider
-) -> None:
+def test_a_provider_of_another_name_logs_nobody_in(visitor: Visitor, provider: Provider) -> None:
     provider.issuer += "/realm"
 
     assert "correct openid.issuer" in visitor.get("/sign-in").text
@@ -371,22 +369,22 @@ def test_a_provider_of_another_name_logs_nobody_in(
 def test_a_provider_that_hangs_keeps_few_threads(deployed: Deployment, provider: Provider) -> None:
     """The others get an answer at once: a log-in by key, and every page, goes on."""
     hung, goes_on = threading.Semaphore(0), threading.Event()
-    visitors = [Visitor(deployed) for _ in range(MOST_AT_ONCE + 1)]
-    answers = [provider.confirm(visitor.get("/sign-in").leads_to) for visitor in visitors]
+    browsers = [Visitor(deployed) for _ in range(MOST_AT_ONCE + 1)]
+    answers = [provider.confirm(visitor.get("/sign-in").leads_to) for visitor in browsers]
 
     def hang(_: Claims) -> None:
         hung.release()
         goes_on.wait(60)
 
     provider.change = hang
-    with ThreadPoolExecutor(MOST_AT_ONCE) as browsers:
+    with ThreadPoolExecutor(MOST_AT_ONCE) as threads:
         waiting = [
-            browsers.submit(returned, *pair)
-            for pair in list(zip(visitors, answers, strict=True))[:MOST_AT_ONCE]
+            threads.submit(returned, *pair)
+            for pair in list(zip(browsers, answers, strict=True))[:MOST_AT_ONCE]
         ]
         for _ in waiting:
             hung.acquire()
-        refused = returned(visitors[-1], answers[-1])
+        refused = returned(browsers[-1], answers[-1])
         goes_on.set()
 
         assert "too many people log in" in refused.text
