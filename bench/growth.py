@@ -41,7 +41,7 @@ NOTES = (
     "  values, shards and releases grow: `scaling`, `shards`, `central`.",
 )
 FIRST = date(2020, 1, 1)
-ASKED = """
+QUESTION = """
 [q{place}]
 question = "Which one?"
 values = ["a", "b", "c"]
@@ -105,28 +105,30 @@ def _row(name: str, cost: Callable[[int], float], most: int, *, quick: bool) -> 
 # -- each in a process of its own ------------------------------------------------------------------
 
 
-def _asked(questions: int, days: int = 30) -> str:
+def _file(questions: int, days: int = 30) -> str:
     last = FIRST + timedelta(days=days)
-    tables = (ASKED.format(place=n, first=FIRST, last=last) for n in range(questions))
+    tables = (QUESTION.format(place=n, first=FIRST, last=last) for n in range(questions))
     return "".join(['app = "bench"\n', *tables])
 
 
 def parse(questions: int) -> float:
     """Read a file of so many questions."""
-    return cpu_us(parse_collections, _asked(questions), lambda _: [])
+    return cpu_us(parse_collections, _file(questions), lambda _: [])
 
 
 def catalog(questions: int) -> float:
     """Open a store with so many definitions."""
-    with tempfile.TemporaryDirectory() as folder:
-        with closing(open_store(f"sqlite:///{folder}/store.db", make=True)) as store:
-            add_definitions(store, DefinitionSource(_asked(questions)), datetime.now(UTC), "bench")
-            return cpu_us(load_catalog, store)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        closing(open_store(f"sqlite:///{folder}/store.db", make=True)) as store,
+    ):
+        add_file(store, DefinitionSource(_file(questions)), datetime.now(UTC), "bench")
+        return cpu_us(load_catalog, store)
 
 
 def days(number: int) -> float:
     """Estimate each of so many days."""
-    series = Series(parse_collections(_asked(1, number), lambda _: [])["q0"])
+    series = Series(parse_collections(_file(1, number), lambda _: [])["q0"])
     chance = np.random.default_rng(number)
     counters: Mapping[tuple[int, int], Any] = {
         (day, 0): chance.integers(1000, 2000, series.counters) for day in range(number)
@@ -139,7 +141,7 @@ def days(number: int) -> float:
 def persons(number: int) -> float:
     """Record and send a value of each of so many persons of one client."""
     with ClientHarness() as veilcount:
-        client = veilcount.client(parse_collections(_asked(1), lambda _: []), persons=True)
+        client = veilcount.client(parse_collections(_file(1), lambda _: []), persons=True)
 
         def record() -> None:
             for name in range(number):
@@ -152,7 +154,7 @@ def persons(number: int) -> float:
 def life(number: int) -> float:
     """Record and send a value on each of so many days."""
     with ClientHarness() as veilcount:
-        client = veilcount.client(parse_collections(_asked(1, number + 2), lambda _: []))
+        client = veilcount.client(parse_collections(_file(1, number + 2), lambda _: []))
 
         def record() -> None:
             for _ in range(number):
@@ -164,7 +166,7 @@ def life(number: int) -> float:
 
 def waiting(number: int) -> float:
     """Send so many reports that waited on a device."""
-    text = _asked(1, 3).replace('unit = "day"', f'unit = "event"\nper_day = {min(number, 300)}')
+    text = _file(1, 3).replace('unit = "day"', f'unit = "event"\nper_day = {min(number, 300)}')
     with ClientHarness() as veilcount:
         client = veilcount.client(parse_collections(text, lambda _: []), persons=True)
         for name in range(-(-number // 300)):
