@@ -122,7 +122,7 @@ def catalog(questions: int) -> float:
         tempfile.TemporaryDirectory() as folder,
         closing(open_store(f"sqlite:///{folder}/store.db", make=True)) as store,
     ):
-        add_file(store, DefinitionSource(_file(questions)), datetime.now(UTC), "bench")
+        add_definitions(store, DefinitionSource(_file(questions)), datetime.now(UTC), "bench")
         return cpu_us(load_catalog, store)
 
 
