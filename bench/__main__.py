@@ -26,6 +26,7 @@ PARTS = (
         "commit-calls",
         "groups",
         "workers",
+        "growth",
         "scaling",
         "scale",
         "reads",
