@@ -61,7 +61,7 @@ def run(*, quick: bool) -> Table:
     """Measure everything, round after round."""
     seconds = 1 if quick else 3
     with tempfile.TemporaryDirectory() as name:
-        rows = [*_servers(Path(name), seconds)]
+        rows = list(_servers(Path(name), seconds))
     return Table("ingest: what a report costs the aggregator", rows, NOTES)
 
 
