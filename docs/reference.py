@@ -43,8 +43,8 @@ def commands() -> str:
     """Return the page of all commands: the help of each, as a terminal shows it."""
     parts = [f"## `{path}`\n\n```text\n{text}\n```" for path, text in helps()]
     lead = (
-        "What `--help` prints, of each command and subcommand. A device has the client alone: its"
-        " commands are `python -m veilcount_client`, or `veilcount` where no aggregator is installed."
+        "What `--help` prints, of each command and subcommand. A device has the client alone: there"
+        " `veilcount` is what `python -m veilcount_client` is anywhere."
     )
     return "\n\n".join(["# Commands", lead, *parts])
 

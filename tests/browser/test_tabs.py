@@ -9,7 +9,7 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
-from .chromium import NARROW, OPEN, WIDE, Browser
+from .chromium import NARROW, WIDE, Browser
 
 ROWS = [
     "Local, nobody trusted",

@@ -22,8 +22,8 @@ from veilcount_analysis.kinds.panels import Form
 from veilcount_analysis.kinds.registry import kind_of
 from veilcount_analysis.text.number_format import level
 from veilcount_analysis.text.privacy_guarantees import epsilons
-from veilcount_shared.notice import notice
 from veilcount_analysis.text.utc_days import days
+from veilcount_shared.notice import notice
 from veilcount_shared.wire import JSON_TYPE
 
 from ....queries import Snapshot, encode
