@@ -61,7 +61,7 @@ def run(*, quick: bool) -> Table:
     """Measure everything, round after round."""
     seconds = 1 if quick else 3
     with tempfile.TemporaryDirectory() as name:
-        rows = [*_servers(Path(name), seconds), _two_workers(Path(name), seconds)]
+        rows = [*_servers(Path(name), seconds), *_two_workers(Path(name), seconds)]
     return Table("ingest: what a report costs the aggregator", rows, NOTES)
 
 
@@ -155,9 +155,9 @@ def _cost(costs: Round, part: Part) -> float:
     return float(attrgetter(part[1])(costs[part[0]]))
 
 
-def _two_workers(folder: Path, seconds: int) -> Row:
-    """Return how many times the requests of one worker two of them answer, on one file."""
-    ratios = []
+def _two_workers(folder: Path, seconds: int) -> Iterator[Row]:
+    """Yield how many times the requests of one worker two of them answer, on one file."""
+    a_second, a_cpu = [], []
     with ExitStack() as stack:
         one, two = (
             stack.enter_context(
@@ -174,5 +174,8 @@ def _two_workers(folder: Path, seconds: int) -> Row:
                 load(server, question(SLOTS), ALONE, MOST_A_SECOND[1], seconds)
                 for server in (one, two)
             )
-            ratios.append(second.a_second / first.a_second)
-    return figure("requests/s, two workers / one", median(ratios), f"SQLite, {ALONE}", least=1)
+            a_second.append(second.a_second / first.a_second)
+            a_cpu.append(first.app / second.app)
+    title, shape = "requests/s{}, two workers / one", f"SQLite, {ALONE}"
+    yield figure(title.format(""), median(a_second), shape, least=1)
+    yield figure(title.format(" a CPU"), median(a_cpu), shape, least=0.85)

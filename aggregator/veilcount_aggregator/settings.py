@@ -180,6 +180,14 @@ class Settings:
         write=lambda path: str(path or ""),
         check=lambda path: "" if path is None or path.name else "give a file",
     )
+    sign_in: Path | None = _setting(  # noqa: RUF009 - a field
+        "File of who may open the pages by an OpenID provider or a proxy, by their groups.",
+        "FILE",
+        default=None,
+        read=Path,
+        write=lambda path: str(path or ""),
+        check=lambda path: "" if path is None or path.name else "give a file",
+    )
     proxy_request_ids: bool = _setting(
         "Take the ids of requests from the proxy's header X-Veilcount-Request-Id.",
         default=False,

@@ -11,7 +11,9 @@ from typing import Literal
 
 PUBLISHED = False
 
-Extra = Literal["aggregator", "arrow", "central", "estimate", "issuer", "relay", "shared-state"]
+Extra = Literal[
+    "aggregator", "arrow", "central", "estimate", "issuer", "oidc", "relay", "shared-state"
+]
 
 #: the folders of a checkout, each after those that it needs
 FOLDERS: Mapping[str, str] = {
@@ -26,6 +28,7 @@ DECLARED: Mapping[Extra, tuple[str, str]] = {
     "central": ("veilcount-analysis", "central"),
     "estimate": ("veilcount-analysis", "estimate"),
     "issuer": ("veilcount-aggregator", "issuer"),
+    "oidc": ("veilcount-aggregator", "oidc"),
     "relay": ("veilcount", "relay"),
     "shared-state": ("veilcount", "shared-state"),
 }

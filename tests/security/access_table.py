@@ -63,7 +63,7 @@ SHUFFLERS = """
 """
 ANYONE = """
     GET     /healthz  /readyz  /openapi.json  /docs  /assets/<digest>/<name>  /login  /enter
-            /public/  /public/<path:path>
+            /public/  /public/<path:path>   /sign-in   /sign-in/return
 """
 GATEWAY = "GET  /v1/ohttp-keys  POST  /v1/ohttp"
 ANALYSTS_PAGES = """

@@ -25,6 +25,8 @@ from .audit_log import audit_record
 KIND = "session"
 BYTES = 32
 LASTS = timedelta(hours=12)
+SIGNED_IN_LASTS = timedelta(hours=1)  # then the provider is asked again: groups change
+PERSON = "person:"  # before a name in the audit log: no key and no command is called so
 MOST = 100  # of one key at a time: the oldest gives way
 
 LINK_KIND = "link"
@@ -39,23 +41,29 @@ class BrowserSession:
 
     digest: str
     role: Role
-    actor: str  # the key's id, or that it was a link
+    actor: str  # the key's id, that it was a link, or whom the organization signed in
     until: str
+    apps: tuple[str, ...] = ()  # of whom the organization signed in; a key has its own
 
     def record(self) -> Record:
         """Return the record of the session."""
-        return Record(KIND, self.digest, json.dumps(asdict(self)).encode())
+        fields = asdict(self)
+        if not self.apps:  # as it was written before there were any
+            del fields["apps"]
+        return Record(KIND, self.digest, json.dumps(fields).encode())
 
     @classmethod
     def from_record(cls, value: bytes) -> BrowserSession:
         """Parse what the store holds."""
         fields = json.loads(value)
-        return cls(**fields | {"role": Role(fields["role"])})
+        apps = tuple(fields.get("apps", ()))
+        return cls(**fields | {"role": Role(fields["role"]), "apps": apps})
 
     def is_valid(self, api_keys: ApiKeys, now: datetime) -> bool:
         """Whether the session has not expired and its key was not revoked."""
         valid = {key.id for key in api_keys.keys.values() if not key.revoked}
-        return datetime.fromisoformat(self.until) > now and self.actor in (LINK_ACTOR, *valid)
+        lives = self.actor.startswith(PERSON) or self.actor in (LINK_ACTOR, *valid)
+        return lives and datetime.fromisoformat(self.until) > now
 
 
 def parse_sessions(records: Records) -> Mapping[str, BrowserSession]:
@@ -63,10 +71,13 @@ def parse_sessions(records: Records) -> Mapping[str, BrowserSession]:
     return {key: BrowserSession.from_record(value) for key, value in records.items()}
 
 
-def begin_session(store: RecordStore, role: Role, actor: str, now: datetime) -> str:
+def begin_session(
+    store: RecordStore, role: Role, actor: str, now: datetime, apps: tuple[str, ...] = ()
+) -> str:
     """Begin a session; return the secret for the browser's cookie."""
     secret = secrets.token_urlsafe(BYTES)
-    session = BrowserSession(digest_secret(secret), role, actor, (now + LASTS).isoformat())
+    lasts = SIGNED_IN_LASTS if actor.startswith(PERSON) else LASTS
+    session = BrowserSession(digest_secret(secret), role, actor, (now + lasts).isoformat(), apps)
 
     def decide() -> tuple[list[Record], str]:
         sessions = parse_sessions(store.records(KIND))

@@ -90,6 +90,11 @@ _KINDS: dict[str, tuple[int, str, str]] = {
         "send `Authorization: Bearer` and a key of `veilcount keys create`",
     ),
     "wrong-role": (403, "Key of another role", "use a key of the role that the detail names"),
+    "not-signed-in": (
+        403,
+        "Not signed in",
+        "the detail says what is missing; an operator finds it in the file of --sign-in",
+    ),
     "wrong-origin": _row(WRONG_ORIGIN),
     "not-found": (404, "Not found", "compare the path with /openapi.json"),
     "wrong-method": (405, "Method not allowed", "use a method that the Allow header names"),

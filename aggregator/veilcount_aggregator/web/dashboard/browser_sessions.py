@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from flask import Response, request
 
 from veilcount_serving.rate_limit import RateLimits
+from veilcount_shared.problem_details import ProblemError
 
 from ...errors import StoreError
 from ...records.api_keys import Role, digest_secret
@@ -25,6 +26,7 @@ from ...records.sessions import (
     parse_sessions,
 )
 from ...service import Aggregator
+from ...sign_in import SignInIdentity, SignInRefused
 from ..api.problems import refusal
 
 COOKIE = "veilcount"
@@ -41,6 +43,7 @@ class Visit:
     role: Role | None = None
     actor: str = ""
     apps: tuple[str, ...] = ()  # that its key is restricted to
+    is_new: bool = False  # a proxy named it, and its browser has no cookie yet
 
     @property
     def token(self) -> str:
@@ -70,23 +73,26 @@ class BrowserSessions:
     def visit(self) -> Visit:
         """Return the session of this request."""
         secret = request.cookies.get(_name(), "")
+        if identity := self._proxied():
+            own = secret or secrets.token_urlsafe(BYTES)
+            return Visit(own, identity.role, identity.actor, identity.apps, is_new=not secret)
         session = self._find(secret) if secret else None
         if session is None:
             return Visit(secret or secrets.token_urlsafe(BYTES))
-        apps = self._aggregator.known().api_keys.apps_of(session.actor)
+        apps = session.apps or self._aggregator.known().api_keys.apps_of(session.actor)
         return Visit(secret, session.role, session.actor, apps)
 
     def visit_or_stranger(self) -> Visit:
         """Return the session; one without a role while sessions cannot be read."""
         try:
             return self.visit()
-        except StoreError:
+        except (StoreError, ProblemError):
             return Visit(secrets.token_urlsafe(BYTES))
 
-    def begin(self, response: Response, role: Role, actor: str) -> None:
+    def begin(self, response: Response, role: Role, actor: str, apps: tuple[str, ...] = ()) -> None:
         """Begin a session, and set its cookie."""
         now = self._aggregator.clock()
-        self.keep(response, begin_session(self._aggregator.store, role, actor, now))
+        self.keep(response, begin_session(self._aggregator.store, role, actor, now, apps))
         self._aggregator.catalog_cache.refresh()
 
     def end(self, response: Response, visit: Visit) -> None:
@@ -105,6 +111,14 @@ class BrowserSessions:
             httponly=True,
             samesite="Strict",
         )
+
+    def _proxied(self) -> SignInIdentity | None:
+        """Return the identity that a proxy names; it is judged with each request."""
+        sign_in = self._aggregator.sign_in
+        try:
+            return sign_in.proxied(dict(request.headers)) if sign_in else None
+        except SignInRefused as refused:
+            raise refusal("not-signed-in", str(refused)) from refused
 
     def _find(self, secret: str) -> BrowserSession | None:
         name = digest_secret(secret)

@@ -28,6 +28,7 @@ from ..api.endpoint import EVERY_APP
 from ..api.problems import refusal
 from . import formatting
 from .browser_sessions import BrowserSessions
+from .open_id import OpenIdProvider
 from .pages import NAME, Context, Page, View, render, see_other, served_pages
 from .public.served_site import ServedSite
 
@@ -49,6 +50,9 @@ class Dashboard:
         _import_pages()
         self._aggregator, self._authenticator, self._live = aggregator, authenticator, live
         self._sessions = BrowserSessions(aggregator, seconds)
+        sign_in = aggregator.sign_in
+        settings = sign_in.file.openid if sign_in else None
+        self._provider = OpenIdProvider(sign_in, settings) if sign_in and settings else None
         self._site = ServedSite(aggregator, seconds, asset(STYLE).body)
         self.blueprint = Blueprint(NAME, __name__, template_folder="templates")
         self.blueprint.add_url_rule("/assets/<digest>/<name>", "assets", _serve_asset)
@@ -85,7 +89,13 @@ class Dashboard:
         visit = self._sessions.visit_or_stranger() if anyone else self._sessions.visit()
         aggregator = self._aggregator.of_apps(visit.apps)
         return Context(
-            aggregator, self._authenticator, self._sessions, visit, self._site, self._live
+            aggregator,
+            self._authenticator,
+            self._sessions,
+            visit,
+            self._site,
+            self._provider,
+            self._live,
         )
 
     def _open(self, declared: Page, view: View, **values: str) -> Response:
@@ -106,9 +116,12 @@ class Dashboard:
                 request.get_data()  # before a part of it is parsed: the pool is sent the whole
             context.visit.check_form()
         try:
-            return _rendered(declared, view(context, **values))
+            response = _rendered(declared, view(context, **values))
         except CollectionNotFound as error:
             raise refusal("not-found", str(error)) from error
+        if context.visit.is_new:
+            self._sessions.keep(response, context.visit.secret)
+        return response
 
     def _open_public(self, declared: Page, view: View, **values: str) -> Response:
         """Answer a request for a page that needs no log-in; its forms are checked too."""

@@ -1,15 +1,31 @@
-"""Log-in with a key or a one-time link, and log-out."""
+"""Log-in with a key, a one-time link or an identity of the organization, and log-out."""
 
 from __future__ import annotations
 
+import logging
+
 from flask import Response, request
 
+from veilcount_serving.structured_logging import log_event
 from veilcount_shared.problem_details import ProblemError
 
 from ...records.api_keys import Role
 from ...records.sessions import LINK_ACTOR, LINK_PATH, redeem_link
+from ...sign_in import SignInRefused
 from ...store.store_url import redact_url
-from .pages import Content, Context, page, redirect_to, redirect_to_path, render
+from ..api.problems import refusal
+from .browser_sessions import is_secure
+from .open_id import COOKIE_SECONDS, RETURN_PATH, Attempt, OpenIdProvider, ProviderFailed
+from .pages import (
+    Content,
+    Context,
+    local_path,
+    page,
+    redirect_to,
+    redirect_to_path,
+    render,
+    see_other,
+)
 
 MESSAGES = {
     "wrong-role": "This is a device key. Log in with the key of an analyst or an admin.",
@@ -58,12 +74,68 @@ def enter(context: Context) -> Response | Content:
     return response
 
 
+@page("/sign-in", role=None)
+def sign_in(context: Context) -> Response:
+    """Send the browser to the provider of identities."""
+    attempt = Attempt.begin(request.args.get("to", "/"))
+    try:
+        response = see_other(_provider(context).address(attempt))
+    except ProviderFailed as failed:
+        return _failed(context, attempt.to, failed)
+    response.set_cookie(
+        _attempt_cookie(),
+        attempt.encode(),
+        max_age=COOKIE_SECONDS,
+        secure=is_secure(),
+        httponly=True,
+        samesite="Lax",
+    )
+    return response
+
+
+@page(RETURN_PATH, role=None)
+def signed_in(context: Context) -> Response:
+    """Begin the session of whom the provider has logged in.
+
+    The page goes on by itself: the session's cookie is not sent on the way from another site.
+    """
+    provider, to = _provider(context), "/"
+    try:
+        attempt = Attempt.decode(request.cookies.get(_attempt_cookie(), ""))
+        to = local_path(attempt.to)
+        identity = provider.identity(attempt, request.args)
+    except SignInRefused as refused:
+        return _form(context, to, f"You are not logged in: {refused}.", 403)
+    except ProviderFailed as failed:
+        return _failed(context, to, failed)
+    response = render("signed_in", to=to)
+    response.delete_cookie(_attempt_cookie(), secure=is_secure(), httponly=True, samesite="Lax")
+    context.sessions.begin(response, identity.role, identity.actor, identity.apps)
+    return response
+
+
 @page("/logout", role=None, methods=("POST",))
 def log_out(context: Context) -> Response:
     """End the session."""
     response = redirect_to("log_in")
     context.sessions.end(response, context.visit)
     return response
+
+
+def _provider(context: Context) -> OpenIdProvider:
+    if context.provider is None:
+        raise refusal("not-found", "this server has no provider of identities: --sign-in names one")
+    return context.provider
+
+
+def _failed(context: Context, to: str, failed: ProviderFailed) -> Response:
+    """Return the log-in page, which goes on to take keys, and log what an operator must know."""
+    log_event("identity provider failed", logging.WARNING, reason=str(failed))
+    return _form(context, to, f"The identity provider failed ({failed}). Retry, or use a key.", 502)
+
+
+def _attempt_cookie() -> str:
+    return "__Host-veilcount-sign-in" if is_secure() else "veilcount-sign-in"
 
 
 def _store_option(context: Context) -> str:

@@ -22,6 +22,7 @@ from ...records.api_keys import Role
 from ...service import Aggregator
 from ..api.auth import Authenticator
 from .browser_sessions import FIELD, BrowserSessions, Visit
+from .open_id import OpenIdProvider
 from .public.public_file import PublicFile
 
 NAME = "pages"
@@ -144,6 +145,7 @@ class Context:
     sessions: BrowserSessions
     visit: Visit
     site: PublicSite
+    provider: OpenIdProvider | None = None
     live: LiveReports | None = None
 
     @property
@@ -164,6 +166,7 @@ class Context:
             "development": self.aggregator.settings.dev,
             "here": request.endpoint,
             "today": self.aggregator.today(),
+            "signs_in": self.provider is not None,
         }
         name = (request.view_args or {}).get("name")
         if name and self.visit.role:
@@ -193,8 +196,13 @@ def redirect_to(endpoint: str, **values: Any) -> Response:
 
 def redirect_to_path(path: str) -> Response:
     """Send the browser to a path of this host; to the overview for any other address."""
+    return see_other(local_path(path))
+
+
+def local_path(path: str) -> str:
+    """Return a path of this host; the overview's for any other address."""
     ours = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable()
-    return see_other(path if ours else "/")
+    return path if ours else "/"
 
 
 def see_other(location: str) -> Response:
