@@ -19,7 +19,7 @@ from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import encode_base64
 
 from ..store import VERDICTS
-from .decode import SeriesColumns, RequestBody, decode_body
+from .decode import RequestBody, SeriesColumns, decode_body
 from .group_intake import IntakeRequest, Process
 from .json_bodies import accepting_json, binary_body
 from .pipeline import Outcome
