@@ -112,9 +112,9 @@ def join_columns(parts: Sequence[SeriesColumns]) -> SeriesColumns:
     """Return reports of series whose messages have one width as one table, in their order."""
     if len(parts) == 1:
         return parts[0]
-    table = getattr(parts[0], "table", None)
-    if table is not None and _is_whole(parts, table):  # nearly always
-        return table
+    first = parts[0]
+    if isinstance(first, TablePart) and _is_whole(parts, first.table):  # nearly always
+        return first.table
     columns = ([getattr(part, name) for part in parts] for name in _COLUMNS)
     return ReportColumns("", *map(np.concatenate, columns))
 
