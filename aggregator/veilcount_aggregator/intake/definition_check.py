@@ -105,7 +105,8 @@ class CheckedReports:
         self, series: Series, chosen: Chosen, limit: int, quota: Quota | None
     ) -> SeriesReports:
         """Return some reports of one series in the form that the store commits."""
-        return SeriesReports(series, *map(itemgetter(chosen), self.columns), limit, quota)
+        columns: Any = map(itemgetter(chosen), self.columns)
+        return SeriesReports(series, *columns, new_pseudonym_limit=limit, quota=quota)
 
 
 def check_reports(
