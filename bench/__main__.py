@@ -25,6 +25,7 @@ PARTS = (
         "heights",
         "commit-calls",
         "groups",
+        "growth",
         "scaling",
         "scale",
         "reads",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from bench.growth import MOST, Growth
 from bench.scale import BASE, COSTS, DAY, DEPLOYMENT, FLEETS, GRACE, HOUR, Fleet, Needs, lines
 from bench.scaling import Power
 from bench.shuffler_scale import lines as shuffler_lines
@@ -130,3 +131,16 @@ def test_a_fit_finds_the_power_and_no_other(exponent: float) -> None:
     assert found.low < exponent < found.high
     assert not found.low < exponent + 0.3 < found.high
     assert not found.low < exponent - 0.3 < found.high
+
+
+@pytest.mark.parametrize("fixed", [0, 100, 3_000])
+@pytest.mark.parametrize("exponent", [1, 1.2, 2])
+def test_growth_is_distinguished_from_a_fixed_cost(fixed: float, exponent: float) -> None:
+    """With errors of 3 %: what is in proportion passes, n^1.2 and a square do not."""
+    sizes = np.geomspace(3, 3_000, 7)
+    noise = np.random.default_rng(5).normal(0, 0.03, len(sizes))
+    costs = (fixed + 50 * sizes**exponent) * np.exp(noise)
+    growth = Growth.fitted_to(sizes.tolist(), costs.tolist())
+
+    assert abs(growth.exponent - exponent) < 0.05
+    assert (growth.exponent > MOST) == (exponent > 1)

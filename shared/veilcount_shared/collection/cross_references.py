@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ..enums import Takes
 from ..errors import DefinitionError
@@ -22,12 +22,37 @@ TWIN_FIELDS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class _Firsts:
+    """Who has what first, so that no check looks through all collections for each of them."""
+
+    names: dict[str, str]  # by themselves, in lower case
+    replacements: dict[str, str]  # by what they replace, in lower case
+    locals: dict[str, Collection]  # by their twin
+    cohorts: dict[str, dict[int, str]]  # by draw, and into how many cohorts
+
+    @classmethod
+    def of(cls, collections: Collections) -> _Firsts:
+        """Look through all collections once."""
+        firsts = cls({}, {}, {}, {})
+        for name, collection in collections.items():
+            firsts.names.setdefault(name.lower(), name)
+            firsts.replacements.setdefault((collection.replaces or "").lower(), name)
+            firsts.locals.setdefault(collection.twin or "", collection)
+            if cohort := collection.cohort:
+                firsts.cohorts.setdefault(cohort.draw, {}).setdefault(cohort.of, name)
+        return firsts
+
+
 def link_collections(collections: Collections) -> dict[str, Collection]:
     """Return the collections with twins linked both ways; raise if a reference does not fit."""
+    firsts = _Firsts.of(collections)
     for collection in collections.values():
         try:
-            for rule in (_check_names, _check_replacements, _check_cohorts, _check_twins):
-                rule(collection, collections)
+            _check_names(collection, firsts)
+            _check_replacements(collection, firsts)
+            _check_cohorts(collection, firsts)
+            _check_twins(collection, collections, firsts)
         except DefinitionError as error:
             raise error.with_location(collection=collection.name) from error
     twins = {collection.twin: name for name, collection in collections.items() if collection.twin}
@@ -37,43 +62,39 @@ def link_collections(collections: Collections) -> dict[str, Collection]:
     }
 
 
-def _check_replacements(collection: Collection, collections: Collections) -> None:
+def _check_replacements(collection: Collection, firsts: _Firsts) -> None:
     if collection.replaces is None:
         return
     old = collection.replaces.lower()
-    if old in map(str.lower, collections):
+    if old in firsts.names:
         raise DefinitionError(
             "replaces", collection.replaces, "that collection is still in this file: remove it"
         )
-    first = next(
-        collection.name
-        for collection in collections.values()
-        if (collection.replaces or "").lower() == old
-    )
+    first = firsts.replacements[old]
     if first != collection.name:
         fix = f"[{first}] replaces it: only one collection may replace another"
         raise DefinitionError("replaces", collection.replaces, fix)
 
 
-def _check_names(collection: Collection, collections: Collections) -> None:
-    first = next(name for name in collections if name.lower() == collection.name.lower())
+def _check_names(collection: Collection, firsts: _Firsts) -> None:
+    first = firsts.names[collection.name.lower()]
     if first != collection.name:
         raise DefinitionError(
             "name", collection.name, f"[{first}] has the same name but for upper and lower case"
         )
 
 
-def _check_cohorts(collection: Collection, collections: Collections) -> None:
+def _check_cohorts(collection: Collection, firsts: _Firsts) -> None:
     cohort = collection.cohort
     if cohort is None:
         return
-    for other in collections.values():
-        if other.cohort and other.cohort.draw == cohort.draw and other.cohort.of != cohort.of:
-            fix = f"[{other.name}] has of = {other.cohort.of} for the same draw: use one number"
+    for of, name in firsts.cohorts[cohort.draw].items():
+        if of != cohort.of:
+            fix = f"[{name}] has of = {of} for the same draw: use one number"
             raise DefinitionError("cohort.of", cohort.of, fix)
 
 
-def _check_twins(local: Collection, collections: Collections) -> None:
+def _check_twins(local: Collection, collections: Collections, firsts: _Firsts) -> None:
     name = local.twin
     if name is None:
         return
@@ -82,7 +103,7 @@ def _check_twins(local: Collection, collections: Collections) -> None:
     central = collections.get(name)
     if central is None or not central.trust.reveals:
         raise DefinitionError("twin", name, "name a central collection of this file")
-    first = next(other for other in collections.values() if other.twin == name)
+    first = firsts.locals[name]
     if first is not local:
         raise DefinitionError("twin", name, f"[{first.name}] already has this twin")
     for key, field in TWIN_FIELDS.items():

@@ -77,7 +77,7 @@ def enter(context: Context) -> Response | Content:
 @page("/sign-in", role=None)
 def sign_in(context: Context) -> Response:
     """Send the browser to the provider of identities."""
-    attempt = Attempt.begin(local_path(request.args.get("to", "/")))
+    attempt = Attempt.begin(request.args.get("to", "/"))
     try:
         response = see_other(_provider(context).address(attempt))
     except ProviderFailed as failed:

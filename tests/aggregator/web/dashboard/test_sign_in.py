@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -29,9 +30,11 @@ from joserfc import jwt
 from joserfc.jwk import OctKey, RSAKey
 from werkzeug.serving import make_server
 
+from veilcount_aggregator.records.api_keys import Role
 from veilcount_aggregator.records.audit_log import load_audit_log
 from veilcount_aggregator.records.sessions import SIGNED_IN_LASTS
 from veilcount_aggregator.sign_in import GROUPS, PROXY_SECRET, USER, read_sign_in
+from veilcount_aggregator.web.dashboard.open_id import MOST_AT_ONCE
 from veilcount_serving.errors import SettingsError
 
 from ....processes import free_port, wait_until
@@ -338,6 +341,54 @@ def test_an_answer_without_a_code_or_of_another_provider_is_refused(
 @pytest.mark.parametrize("to", ["https://else.example/", "//else.example", "/\\else.example"])
 def test_it_leads_to_no_other_site(visitor: Visitor, provider: Provider, to: str) -> None:
     assert 'content="0; url=/"' in signed_in(visitor, provider, to).html
+
+
+@pytest.mark.parametrize(
+    ("groups", "role", "apps"),
+    [
+        (["data", "platform"], Role.ADMIN, ()),
+        (["growth"], Role.ANALYST, ("acme-editor",)),
+        (["growth", "data"], Role.ANALYST, ()),
+        (["growth", "sales"], Role.ANALYST, ("acme-editor",)),
+    ],
+)
+def test_of_several_groups_the_one_that_may_most_counts(
+    tmp_path: Path, groups: list[str], role: Role, apps: tuple[str, ...]
+) -> None:
+    identity = read_sign_in(file(tmp_path, ROLES, PROXY)).identity("alice", groups)
+
+    assert (identity.role, identity.apps) == (role, apps)
+
+
+def test_a_provider_of_another_name_logs_nobody_in(visitor: Visitor, provider: Provider) -> None:
+    provider.issuer += "/realm"
+
+    assert "correct openid.issuer" in visitor.get("/sign-in").text
+
+
+def test_a_provider_that_hangs_keeps_few_threads(deployed: Deployment, provider: Provider) -> None:
+    """The others get an answer at once: a log-in by key, and every page, goes on."""
+    hung, goes_on = threading.Semaphore(0), threading.Event()
+    browsers = [Visitor(deployed) for _ in range(MOST_AT_ONCE + 1)]
+    answers = [provider.confirm(visitor.get("/sign-in").leads_to) for visitor in browsers]
+
+    def hang(_: Claims) -> None:
+        hung.release()
+        goes_on.wait(60)
+
+    provider.change = hang
+    with ThreadPoolExecutor(MOST_AT_ONCE) as threads:
+        waiting = [
+            threads.submit(returned, *pair)
+            for pair in list(zip(browsers, answers, strict=True))[:MOST_AT_ONCE]
+        ]
+        for _ in waiting:
+            hung.acquire()
+        refused = returned(browsers[-1], answers[-1])
+        goes_on.set()
+
+        assert "too many people log in" in refused.text
+        assert [done.result().status for done in waiting] == [200] * MOST_AT_ONCE
 
 
 def test_a_person_of_no_group_reads_which_groups_may(visitor: Visitor, provider: Provider) -> None:
