@@ -105,8 +105,9 @@ class CheckedReports:
         self, series: Series, chosen: Chosen, limit: int, quota: Quota | None
     ) -> SeriesReports:
         """Return some reports of one series in the form that the store commits."""
-        columns: Any = map(itemgetter(chosen), self.columns)
-        return SeriesReports(series, *columns, new_pseudonym_limit=limit, quota=quota)
+        columns = map(itemgetter(chosen), self.columns)
+        fields: Any = (series, *columns, limit, quota)  # by their places: this is done a series
+        return SeriesReports(*fields)
 
 
 def check_reports(
