@@ -8,7 +8,9 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
+from argparse import HelpFormatter
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import click
@@ -18,7 +20,9 @@ from veilcount_aggregator.web.api.openapi import PREFIX, document
 from veilcount_aggregator.web.api.problems import PROBLEM_KINDS
 from veilcount_aggregator.web.api.routes import ENDPOINTS
 from veilcount_aggregator.web.api.version import installed_version
+from veilcount_client.__main__ import parsers
 
+WIDTH = 80  # columns of a terminal
 LIBRARIES = {
     "veilcount": "the client",
     "veilcount_analysis": "figures from counters",
@@ -38,14 +42,20 @@ def references() -> dict[str, str]:
 def commands() -> str:
     """Return the page of all commands: the help of each, as a terminal shows it."""
     parts = [f"## `{path}`\n\n```text\n{text}\n```" for path, text in helps()]
-    lead = "What `--help` prints, of each command and subcommand."
+    lead = (
+        "What `--help` prints, of each command and subcommand. A device has the client alone: there"
+        " `veilcount` is what `python -m veilcount_client` is anywhere."
+    )
     return "\n\n".join(["# Commands", lead, *parts])
 
 
 def helps() -> Iterator[tuple[str, str]]:
     """Yield each command's words and its help."""
-    for context in _contexts(click.Context(veilcount, info_name=NAME, terminal_width=80)):
+    for context in _contexts(click.Context(veilcount, info_name=NAME, terminal_width=WIDTH)):
         yield context.command_path, context.command.get_help(context)
+    for parser in parsers():
+        parser.formatter_class = partial(HelpFormatter, width=WIDTH)
+        yield parser.prog, parser.format_help().rstrip()
 
 
 def _contexts(context: click.Context) -> Iterator[click.Context]:

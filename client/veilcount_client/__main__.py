@@ -15,16 +15,18 @@ from .diagnostics.doctor import examine
 from .settings import read_settings
 
 OK, TO_DO, WRONG_USAGE = range(3)
+PROGRAM = "python -m veilcount_client"
 
 
 def run(
     arguments: Sequence[str] | None = None,
     *,
-    program: str = "python -m veilcount_client",
+    program: str = PROGRAM,
     epilog: str | None = None,
 ) -> int:
     """Return 0 if all is well, 1 if something is to be done, 2 if a file cannot be used."""
-    options = _parser(program, epilog).parse_args(arguments)
+    main, *_ = parsers(program, epilog)
+    options = main.parse_args(arguments)
     try:
         text, ok = options.run(options)
     except (VeilcountError, ValueError) as error:  # of a file, of a variable
@@ -62,16 +64,17 @@ COMMANDS = {
 }
 
 
-def _parser(program: str, epilog: str | None) -> argparse.ArgumentParser:
+def parsers(program: str = PROGRAM, epilog: str | None = None) -> list[argparse.ArgumentParser]:
+    """Return the parser of the program, and of each command."""
     parser = argparse.ArgumentParser(prog=program, description="The client of veilcount.")
     parser.epilog = epilog
     commands = parser.add_subparsers(required=True, metavar=" | ".join(COMMANDS))
-    parsers = {}
+    by_name = {}
     for name, (function, help_text) in COMMANDS.items():
-        parsers[name] = commands.add_parser(name, help=help_text)
-        parsers[name].set_defaults(run=function)
-        parsers[name].add_argument("--json", action="store_true", help="for programs")
-    doctor, check = parsers.values()
+        by_name[name] = commands.add_parser(name, help=help_text)
+        by_name[name].set_defaults(run=function)
+        by_name[name].add_argument("--json", action="store_true", help="for programs")
+    doctor, check = by_name.values()
     doctor.add_argument("--collections", metavar="FILE", help="default: VEILCOUNT_COLLECTIONS")
     doctor.add_argument("--url", help="default: VEILCOUNT_URL")
     doctor.add_argument("--key", help="default: VEILCOUNT_KEY")
@@ -90,7 +93,7 @@ def _parser(program: str, epilog: str | None) -> argparse.ArgumentParser:
     check.add_argument(
         "--exit-zero", action="store_true", help="exit with 0 if a change needs a decision"
     )
-    return parser
+    return [parser, doctor, check]
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ NARROW = (390, 844)
 SECONDS = 60.0
 LOOKS = 0.02
 FITS = """
-const wide = document.documentElement.scrollWidth <= window.innerWidth;
+const page = document.documentElement, wide = page.scrollWidth <= page.clientWidth;
 const plots = [...document.querySelectorAll('.plot[id]')];
 const apart = plots.every((each) => {
   const drawn = each.querySelector('.frame').getBoundingClientRect();

@@ -20,6 +20,7 @@ def test_a_row_is_a_link_as_a_whole_and_a_search_is_an_address(browser: Browser)
     browser.open("/")
 
     assert browser.run(LINK_AT_THE_END) == "/collections/opened"
+    assert "1 duplicate, counted once" in browser.text()
     assert browser.audit() == []
     browser.find("#find").send_keys("theme")
     browser.follow(".find button")

@@ -9,7 +9,7 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
-from .chromium import NARROW, OPEN, WIDE, Browser
+from .chromium import NARROW, WIDE, Browser
 
 ROWS = [
     "Local, nobody trusted",
@@ -18,9 +18,11 @@ ROWS = [
 ]
 FETCH = "return fetch(document.querySelector('.files a').href).then((got) => got.text())"
 STROKE = "return getComputedStyle(document.querySelector('#scaling .line')).stroke"
+ROW = 50  # pixels: a value and its figures are beside each other, not in three lines
 A4 = (718, 1047)  # pixels within margins of a centimetre
-CUT = """return [...document.querySelectorAll('main table, main section, main figure, main p')]
+CUT = """return [...document.querySelectorAll('main :is(table, section, figure, p, pre)')]
   .filter((each) => each.getBoundingClientRect().right > window.innerWidth + 1
+    || (each.tagName === 'PRE' && each.scrollWidth > each.clientWidth + 1)
     || (each.closest('.scroll') && each.scrollWidth > each.closest('.scroll').clientWidth + 1))
   .map((each) => `${each.tagName} ${each.textContent.trim().slice(0, 40)}`)"""
 
@@ -31,12 +33,14 @@ def test_a_printed_report_is_not_cut(browser: Browser, name: str) -> None:
     browser.enter()
     browser.expects("favicon.ico")
     browser.driver.get(f"{browser.site.base}/collections/{name}/report")  # it has no script
-    browser.run(OPEN)
+
+    assert browser.all("details:not([open])") == []  # nobody opens them on paper
     browser.size(A4)
     cut_on_a_screen = browser.run(CUT)
     browser.command("Emulation.setEmulatedMedia", media="print")
 
     assert browser.run(CUT) == []
+    assert browser.all(".dots tbody tr")[0].rect["height"] < ROW
     assert cut_on_a_screen or name != "theme", "the check finds what is cut"
     browser.command("Emulation.setEmulatedMedia", media="")
 

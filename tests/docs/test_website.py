@@ -15,6 +15,8 @@ from docs.website import pages
 
 from veilcount_aggregator.operate.cli.main import COMMANDS
 from veilcount_aggregator.web.api.routes import ENDPOINTS
+from veilcount_client.__main__ import COMMANDS as CLIENT_COMMANDS
+from veilcount_client.__main__ import PROGRAM
 
 from .page_parser import ROOT
 
@@ -72,6 +74,7 @@ def test_every_command_and_option_is_in_the_reference(site: Path) -> None:
     texts = dict(helps())
 
     assert {f"veilcount {name}" for name in COMMANDS} <= texts.keys()
+    assert {f"{PROGRAM} {name}" for name in CLIENT_COMMANDS} <= texts.keys()
     for path, text in texts.items():
         assert re.search(rf"<h2[^>]*><code>{re.escape(path)}</code>", page), path
         assert text in shown, path

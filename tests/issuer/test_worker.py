@@ -8,9 +8,11 @@ import os
 import shutil
 import subprocess
 import sys
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from werkzeug.test import Client
@@ -18,6 +20,7 @@ from werkzeug.test import Client
 from veilcount_aggregator.errors import StoreUnavailable
 from veilcount_aggregator.records.definitions import add_definitions, read_source
 from veilcount_aggregator.store import Store, open_store
+from veilcount_issuer import worker
 from veilcount_issuer.accounts import create_account_key
 from veilcount_issuer.issuance_metrics import IssuanceMetrics
 from veilcount_issuer.issuer import Issuer
@@ -31,7 +34,8 @@ from .issuer_fixtures import NOON, Issuance, declare_whole, problem, set_up
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> IssuerSettings:
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[IssuerSettings]:
+    """Settings whose stores are closed in the end: a worker keeps its own open."""
     today = datetime.now(UTC).date()
     definitions = tmp_path / "collections.toml"
     year = {"from": date(today.year, 1, 1), "until": date(today.year + 1, 1, 1)}
@@ -40,7 +44,13 @@ def settings(tmp_path: Path) -> IssuerSettings:
     set_up(definitions, FolderVault(tmp_path / "keys", make=True), today)
     account_key = create_account_key(tmp_path / "account.key", ed25519=False)
     url = f"sqlite:///{tmp_path}/issuer.db"
-    return IssuerSettings(url, (definitions,), tmp_path / "keys", (account_key,))
+    with ExitStack() as stores:
+
+        def opened(*where: str, **options: Any) -> Store:
+            return stores.enter_context(closing(open_store(*where, **options)))
+
+        monkeypatch.setattr(worker, "open_store", opened)
+        yield IssuerSettings(url, (definitions,), tmp_path / "keys", (account_key,))
 
 
 def make_store(url: str) -> None:

@@ -40,6 +40,7 @@ def main() -> int:
         shutil.rmtree(RELEASE, ignore_errors=True)
         shutil.copytree(first, RELEASE)
     write_sums(RELEASE)
+    print("\n".join(f"{name}: {size} kB" for name, size in wheel_sizes(RELEASE).items()))
     write_notebooks(RELEASE.parent)
     for arguments in (EXERCISE, SUPPLY):
         environ = os.environ | {"RELEASE": str(RELEASE)}
@@ -84,6 +85,14 @@ def differences(first: Path, second: Path) -> Iterator[str]:
 def archives(folder: Path) -> list[Path]:
     """Return the wheels and sdists in a folder."""
     return sorted([*folder.glob("*.whl"), *folder.glob("*.tar.gz")])
+
+
+def wheel_sizes(folder: Path) -> dict[str, int]:
+    """Return the kB of each wheel, by its distribution."""
+    return {
+        path.name.partition("-")[0].replace("_", "-"): round(path.stat().st_size / 1000)
+        for path in folder.glob("*.whl")
+    }
 
 
 def digest(path: Path) -> str:

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from .distributions import VERSION
-from .release import OTHER_MACHINE, SUMS, archives, built, differences, unready, write_sums
+from .distributions import ROOT, VERSION
+from .release import (
+    OTHER_MACHINE,
+    SUMS,
+    archives,
+    built,
+    differences,
+    unready,
+    wheel_sizes,
+    write_sums,
+)
 
 LATER = {"SOURCE_DATE_EPOCH": "1798761600"}
 
@@ -48,6 +58,16 @@ def test_the_sums_are_those_of_the_archives(release: Path) -> None:
     archive.write_bytes(original)
 
     assert (sound.returncode, changed.returncode) == (0, 1)
+
+
+def test_the_sizes_of_the_wheels_are_those_of_the_page(release: Path) -> None:
+    """To a tenth, which no library that slipped in would leave."""
+    page = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(veilcount[\w-]*)`[^|]* \| (\d+) \| \d", page, re.MULTILINE)
+    stated = {name: int(size) for name, size in rows}
+
+    assert len(stated) == 3
+    assert wheel_sizes(release) == pytest.approx(stated, rel=0.1)
 
 
 ENTRY = f"# Changelog\n\n## {VERSION} (2027-01-01)\n\n- A line.\n"

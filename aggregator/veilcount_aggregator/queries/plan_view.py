@@ -203,23 +203,22 @@ def _terms(planned: PlanResult) -> list[tuple[str, str]]:
 
 def _over_time(planned: PlanResult) -> str:
     """Return how well each period is known if all of them together cost the epsilon of one."""
-    ways = ", ".join(
-        f"{error_bar(way.half_width, planned.quantity)} with {way.name}"
-        for way in planned.over_time
+    ways = "; ".join(
+        f"{error_bar(way.half_width, planned.quantity)} ({way.name})" for way in planned.over_time
     )
     best = min(planned.over_time, key=lambda way: way.half_width)
     single = min(
         (way for way in planned.over_time if way.view is View.RAW), key=lambda way: way.half_width
     )
-    choice = f"The least error has {best.name}"
+    choice = f"The least error: {best.name}"
     if best is not single:
         choice += (
-            ", whose intervals hold over all periods together; where single periods must be right,"
-            f" {single.name}"
+            "; its intervals hold for all periods together. Where each period must be right by"
+            f" itself: {single.name}"
         )
     periods = f"{planned.composition.answers:,} {planned.unit}s"
     return (
-        f"If all {periods} together are to cost this epsilon, the share of each is known to {ways}."
+        f"All {periods} together can cost this epsilon. Each share is then known to {ways}."
         f" {choice}."
     )
 

@@ -65,19 +65,19 @@ def test_one_answer_smoothed_errs_less_than_a_trend_of_as_many_people(
         (
             10_000,
             (
-                "The least error has answers = 1, smoothed, whose intervals hold over all periods"
-                f" together; where single periods must be right, {TREND}."
+                "The least error: answers = 1, smoothed; its intervals hold for all periods"
+                f" together. Where each period must be right by itself: {TREND}."
             ),
         ),
-        (1_000_000, f"The least error has {TREND}."),
+        (1_000_000, f"The least error: {TREND}."),
     ],
 )
 def test_the_plan_says_which_one_to_take(devices: int, choice: str) -> None:
     question = QuestionShape(start=START, values=2, unit=Unit.WEEK, periods=52)
     terms = dict(PlanView.from_result(plan(question, devices=devices, epsilon=Fraction(1))).terms)
 
-    assert "with answers = 1, +/-" in terms["Over time"]
-    assert "with answers = 1, smoothed, +/-" in terms["Over time"]
+    assert "(answers = 1); +/-" in terms["Over time"]
+    assert "(answers = 1, smoothed); +/-" in terms["Over time"]
     assert terms["Over time"].endswith(choice)
 
 

@@ -38,7 +38,9 @@ def definitions(stored: StoreSnapshot) -> Iterator[CheckResult]:
         )
     else:
         problems = (problem for series in running for problem in _ending(stored, series))
-        yield from problems_or_ok(problems, f"{len(running)} of {len(named)} collections are open")
+        yield from problems_or_ok(
+            problems, f"{len(running)} of {len(named)} collections have not ended"
+        )
 
 
 @or_ok("no remark on any definition")

@@ -224,7 +224,7 @@ def _rejected(
     again = verdicts.pop(Verdict.DUPLICATE, 0)
     reasons = [f"{number:,} {REASONS[Verdict(word)]}" for word, number in verdicts.most_common()]
     reasons += [f"{whole:,} whole batches"] if whole else []
-    reasons += [f"{again:,} duplicates, counted once"] if again else []
+    reasons += [f"{again:,} duplicate{'s' * (again != 1)}, counted once"] if again else []
     details = "; ".join([f"{counted:,} counted", *reasons])
     return TitledFigure("Rejected reports", f"{sum(verdicts.values()):,}", details)
 

@@ -165,7 +165,7 @@ def margin_chart(question: QuestionShape, planned: PlanResult) -> Chart:
 def _shown(planned: PlanResult) -> Callable[[float], str]:
     """Return how the chart's figures are written."""
     if planned.candidates is not None:
-        return number_format.share
+        return lambda share: number_format.share(share) if share <= 1 else "none"
     return lambda margin: error_bar(margin, planned.quantity)
 
 
@@ -188,7 +188,7 @@ def _drawing(planned: PlanResult, sizes: list[int], margins: dict[str, list[floa
     parts = curves(
         sizes,
         margins,
-        lambda margin: scale * margin or None,
+        lambda margin: None if shares and margin > 1 else scale * margin or None,
         lambda n, name, margin: f"{n:,} people, {name}: {shown(margin)}",
     )
     lines = tuple(replace(part, dashed=part.name != own) for part in parts)

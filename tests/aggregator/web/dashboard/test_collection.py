@@ -46,7 +46,7 @@ PAGES: list[tuple[str, list[Any], tuple[str, ...]]] = [
         "theme/definition",
         [],
         (
-            r'Changes in the next definition 1 value is new: \["system"\] epsilon was 1, is 2',
+            r'from the older definition 1 value is new: \["system"\] epsilon was 1, is 2',
             "1,200 reports, for UTC days 1 to 30 Jun 2026",
         ),
     ),

@@ -23,7 +23,7 @@ from veilcount_aggregator.server.app import create_app
 from veilcount_aggregator.service import Aggregator
 from veilcount_aggregator.web.dashboard.pages import PAGES
 from veilcount_aggregator.web.dashboard.public import served_site
-from veilcount_aggregator.web.dashboard.public.site_files import Files
+from veilcount_aggregator.web.dashboard.public.site_files import NO_RELEASE, NOTHING_YET, Files
 from veilcount_analysis.counts import join_open_counters, read_open_counters
 
 from ...queries.simulated_reports import FILE, LISTS, send, send_numbers
@@ -72,6 +72,17 @@ def test_a_page_states_finding_interval_method_and_date(site: Deployment) -> Non
     for text in ("of 100 answers are dark", "95 % interval", "1 to 31 Oct 2026", "1,000 reports"):
         assert text in shown
     assert "randomizes its answer before it sends it" in shown
+
+
+def test_a_page_says_what_its_epsilons_are_and_why_a_curator_s_has_no_figures(
+    site: Deployment,
+) -> None:
+    shown = site.ask("GET", "/public/curated/").body.decode()
+
+    assert "The epsilon of one answer, of a UTC day, and of everything" in shown
+    assert "<strong>What is sent.</strong> Your true answer" in shown
+    assert NO_RELEASE in shown
+    assert NOTHING_YET not in shown
 
 
 def test_only_what_is_named_is_there(site: Deployment) -> None:

@@ -138,7 +138,7 @@ FORMS = {"csv": CSV_TYPE, "json": JSON_TYPE}
 MEANINGS = {
     Verdict.DUPLICATE: "a repeated report; it counts once, and nothing is lost",
     Verdict.OVER_BUDGET: "devices refuse these themselves: a modified client, or an attack",
-    Verdict.STALE: "devices were offline for longer than `late` allows",
+    Verdict.STALE: "devices were offline for longer than the definition allows (late)",
     Verdict.CLOSED: "an operator closed the collection",
     Verdict.MALFORMED: "another or a modified client",
     Verdict.FULL: "a limit on new pseudonyms or on memory is reached; devices retry",

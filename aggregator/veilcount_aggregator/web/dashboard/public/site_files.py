@@ -21,8 +21,9 @@ from veilcount_analysis.estimation import View
 from veilcount_analysis.kinds.panels import Form
 from veilcount_analysis.kinds.registry import kind_of
 from veilcount_analysis.text.number_format import level
-from veilcount_analysis.text.privacy_guarantees import epsilons, promise
+from veilcount_analysis.text.privacy_guarantees import epsilons
 from veilcount_analysis.text.utc_days import days
+from veilcount_shared.notice import notice
 from veilcount_shared.wire import JSON_TYPE
 
 from ....queries import Snapshot, encode
@@ -41,7 +42,8 @@ from .public_file import PublicFile
 HTML, SVG, PEM = "text/html; charset=utf-8", "image/svg+xml", "application/x-pem-file"
 INDEX, STYLE, KEY = "index.html", "style.css", "key.pem"
 SHOWN_DIGITS = 12  # of a fingerprint
-NOTHING_YET = "No period is over yet with reports enough to publish"
+NOTHING_YET = "No period is over yet with enough reports to publish"
+NO_RELEASE = "No release yet: a trusted curator holds the true values"
 TOO_FEW = "Too few reports: figures would be noise"
 MOST = 50  # figures in one panel of a page
 CHART_ROWS = 20  # figures that a chart for other pages has
@@ -76,7 +78,7 @@ def collection_files(published: PublishedFigures, signed_by: str, today: date) -
     shown = _entry(published) | {
         "collection": published.series.collection,
         "epsilon": epsilons(published.series.collection),
-        "promise": promise(published.series.collection),
+        "notice": notice(published.series.collection).texts(),
         "fingerprint": published.series.fingerprint,
         "signed_by": signed_by,
         "today": today,
@@ -130,6 +132,8 @@ def _entry(published: PublishedFigures) -> dict[str, Any]:
     """Return the finding of a collection, and what it rests on."""
     collection, covered = published.series.collection, _range(published)
     finding, basis, decision = NOTHING_YET, "", ""
+    if collection.trust.releases:
+        finding = NO_RELEASE
     if published.releases:
         finding, basis = release_text(published.releases[-1]), "noise added by a trusted curator"
     elif covered is not None and published.estimate is not None:

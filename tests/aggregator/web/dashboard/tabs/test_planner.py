@@ -102,6 +102,15 @@ def test_with_a_shuffler_the_page_states_both_costs_and_who_comes_too_late(
     ]
 
 
+def test_no_string_is_found_that_more_than_all_have(analyst: Visitor) -> None:
+    page = analyst.get("/plan?kind=strings&devices=1000000&epsilon=2")
+    shares = [value for part in page.charts["margins"].parts for value in part.values]
+
+    assert None in shares
+    assert max(share for share in shares if share is not None) <= 100
+    assert re.search(r" 100 none \d+\.\d+% ", page.text)
+
+
 def test_the_curve_falls_and_more_epsilon_lies_below(analyst: Visitor) -> None:
     picture = analyst.get("/plan?devices=3000&epsilon=1.5").charts["margins"]
     parts = picture.parts
