@@ -142,19 +142,17 @@ from veilcount_aggregator.intake.pipeline import IntakePipeline
 from veilcount_aggregator.store import COUNTED
 
 honest, requests = IntakePipeline.process, count(1)
-COLUMNS = ("places", "pseudonyms", "periods", "segments", "slots", "messages")
 
 def only(group, reports):
     columns = [(each, reports[each.places]) for each in group.series_columns]
     return replace(group, series_columns=[
-        replace(each, **{name: getattr(each, name)[chosen] for name in COLUMNS})
-        for each, chosen in columns if chosen.any()
+        each.select(chosen) for each, chosen in columns if chosen.any()
     ])
 
 def flipped(group, field, bits):
     return replace(group, series_columns=[
         replace(each, **{field: getattr(each, field) ^ np.uint8(bits(each))})
-        for each in group.series_columns
+        for each in (columns.select(slice(None)) for columns in group.series_columns)
     ])
 
 def loses(process, group, due, reports):

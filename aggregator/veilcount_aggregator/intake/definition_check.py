@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 from itertools import accumulate, pairwise
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,11 +20,12 @@ import numpy as np
 from veilcount_analysis.mechanisms import handler_of
 from veilcount_analysis.mechanisms.handler import MechanismHandler
 from veilcount_analysis.series.series import Series
+from veilcount_analysis.text.privacy_guarantees import counts_are_public
 from veilcount_shared.mechanisms import Mechanism
 from veilcount_shared.verdict import Verdict
 
 from ..store import CODES, COUNTED, ROW_BYTES, Codes, Numbers, Quota, SeriesReports
-from .decode import ReportColumns
+from .decode import SeriesColumns
 from .decode.columns import join_columns
 
 #: rows of a table: a range of them, or their places
@@ -48,6 +50,7 @@ class SeriesRules(NamedTuple):
     handler: MechanismHandler[Any] | None  # None: no report counts
     width: int  # of a message
     has_tokens: bool
+    has_secret_limits: bool
     limits: tuple[int, ...]
 
     @classmethod
@@ -65,11 +68,12 @@ class SeriesRules(NamedTuple):
         # What travels by shuffler is counted there alone: by two routes a report would count twice.
         handler = None if collection.batch is not None else _shared_handler(collection.mechanism)
         width, has_tokens = collection.message_bytes, series.has_tokens
-        return cls(series, day, oldest, newest, handler, width, has_tokens, limits)
+        secret = not counts_are_public(collection)
+        return cls(series, day, oldest, newest, handler, width, has_tokens, secret, limits)
 
-    def shape(self, columns: ReportColumns) -> Shape:
+    def shape(self, columns: SeriesColumns) -> Shape:
         """Return the key of these reports: reports of one shape are checked together."""
-        width, token = columns.messages.shape[1], columns.tokens.shape[1]
+        width, token = columns.widths
         fits = width == self.width and bool(token) == self.has_tokens
         return self.handler if fits else None, width, token
 
@@ -92,33 +96,22 @@ class RulesOfDay:
 class CheckedReports:
     """A table of reports of several series, one series after the other, with their verdicts."""
 
-    table: ReportColumns
+    table: SeriesColumns
     parts: Sequence[tuple[SeriesRules, slice]]
     codes: Codes  # by the definition
-    epochs: Numbers
-    default_verdicts: Codes  # by the age
+    columns: Sequence[np.ndarray[Any, Any]]  # in the form that the store commits
 
     def series_reports(
         self, series: Series, chosen: Chosen, limit: int, quota: Quota | None
     ) -> SeriesReports:
         """Return some reports of one series in the form that the store commits."""
-        table = self.table
-        return SeriesReports(
-            series,
-            table.pseudonyms[chosen][:, :ROW_BYTES],
-            self.epochs[chosen],
-            table.periods[chosen],
-            table.segments[chosen],
-            table.slots[chosen],
-            table.messages[chosen],
-            self.default_verdicts[chosen],
-            limit,
-            quota,
-        )
+        columns = map(itemgetter(chosen), self.columns)
+        fields: Any = (series, *columns, limit, quota)  # by their places: this is done a series
+        return SeriesReports(*fields)
 
 
 def check_reports(
-    shape: Shape, parts: Sequence[tuple[SeriesRules, ReportColumns]]
+    shape: Shape, parts: Sequence[tuple[SeriesRules, SeriesColumns]]
 ) -> CheckedReports:
     """Give reports of one shape their verdicts by definition and age, without the store."""
     sizes = [len(columns) for _, columns in parts]
@@ -129,16 +122,15 @@ def check_reports(
         limits = limits.repeat(sizes, axis=1)
     *_, apart = limits
     rules_of = [(rules, slice(*end)) for (rules, _), end in zip(parts, ends, strict=True)]
-    return CheckedReports(
-        table,
-        rules_of,
-        _by_definition(shape, table, limits),
-        table.periods * apart,
+    columns = (
+        *(table.pseudonyms[:, :ROW_BYTES], table.periods * apart),
+        *(table.periods, table.segments, table.slots, table.messages),
         _by_age(table, limits, rules_of),
     )
+    return CheckedReports(table, rules_of, _by_definition(shape, table, limits), columns)
 
 
-def _by_definition(shape: Shape, table: ReportColumns, limits: Numbers) -> Codes:
+def _by_definition(shape: Shape, table: SeriesColumns, limits: Numbers) -> Codes:
     periods, cells, _, _, apart, size, _ = limits
     first = table.periods * apart
     sound = (table.periods < periods) & (table.segments < cells)
@@ -155,7 +147,7 @@ def _by_definition(shape: Shape, table: ReportColumns, limits: Numbers) -> Codes
 
 
 def _by_age(
-    table: ReportColumns, limits: Numbers, parts: Iterable[tuple[SeriesRules, slice]]
+    table: SeriesColumns, limits: Numbers, parts: Iterable[tuple[SeriesRules, slice]]
 ) -> Codes:
     """Return each report's verdict if its slot is free."""
     _, _, oldest, newest, *_ = limits

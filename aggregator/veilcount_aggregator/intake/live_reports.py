@@ -19,7 +19,7 @@ from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import encode_base64
 
 from ..store import VERDICTS
-from .decode import ReportColumns, RequestBody, decode_body
+from .decode import RequestBody, SeriesColumns, decode_body
 from .group_intake import IntakeRequest, Process
 from .json_bodies import accepting_json, binary_body
 from .pipeline import Outcome
@@ -107,14 +107,14 @@ class LiveReports:
                 self.add(verdict, _described(columns, series, message), name, pseudonym)
 
 
-def _reports(columns: ReportColumns) -> Iterator[tuple[int, str, bytes]]:
+def _reports(columns: SeriesColumns) -> Iterator[tuple[int, str, bytes]]:
     """Yield place, shortened pseudonym and message of each report."""
     for row, place in enumerate(columns.places.tolist()):
         pseudonym = encode_base64(columns.pseudonyms[row].tobytes())[:PSEUDONYM_CHARACTERS]
         yield place, f"{pseudonym}...", columns.messages[row].tobytes()
 
 
-def _described(columns: ReportColumns, series: Series | None, message: bytes) -> str:
+def _described(columns: SeriesColumns, series: Series | None, message: bytes) -> str:
     if series is None:
         return f"no definition with the fingerprint {columns.fingerprint[:DIGITS]} is loaded here"
     if series.collection.trust.reveals:

@@ -35,7 +35,7 @@ from ..store import (
     ServiceCounter,
 )
 from .body_limit import within_limit
-from .decode import DecodedGroup, ReportColumns
+from .decode import DecodedGroup, SeriesColumns
 from .definition_check import (
     CheckedReports,
     Chosen,
@@ -170,7 +170,7 @@ class IntakePipeline:
             self._count_losses(losses, known)
         refused = _untrusted(judged, known, days)
         admitted = within_limit(group, self.limit.for_body(origin))
-        tables: dict[Shape, list[tuple[SeriesRules, ReportColumns]]] = {}
+        tables: dict[Shape, list[tuple[SeriesRules, SeriesColumns]]] = {}
         unknown = 0
         for columns in group.series_columns:
             series = known.get(columns.fingerprint)
@@ -210,33 +210,36 @@ class IntakePipeline:
     ) -> Iterator[tuple[Places, SeriesReports]]:
         """Yield the reports that fit their definitions, those of one series and limit together."""
         complete = bool(accepted.all())
-        for (series, *_), rows in checked.parts:
+        for rules, rows in checked.parts:
             chosen: Chosen = rows  # a slice, where all are chosen, copies nothing
             if not complete:
                 places = rows.start + np.flatnonzero(accepted[rows])
                 if not len(places):
                     continue
                 chosen = places
+            series = rules.series
+            limits = [(chosen, self.limit.most)]
+            if rules.has_secret_limits:
+                limits = self._secret_limits(series, checked, chosen)
             quota = self.limit.quota(series, origin)
-            for some, limit in self._limits(series, checked, chosen):
+            for some, limit in limits:
                 reports = checked.series_reports(series, some, limit, quota)
                 yield checked.table.places[some], reports
 
-    def _limits(
+    def _secret_limits(
         self, series: Series, checked: CheckedReports, chosen: Chosen
-    ) -> Iterator[tuple[Chosen, int]]:
-        """Yield reports of a series, those of one limit together."""
-        if not self.limit.is_secret(series):
-            yield chosen, self.limit.most
-            return
+    ) -> list[tuple[Chosen, int]]:
+        """Return reports of a series, those of one period together, which has its limit."""
         places = np.arange(len(checked.table))[chosen]
         periods = checked.table.periods[chosen]
-        for period in np.unique(periods).tolist():
-            yield places[periods == period], self.limit.for_period(series, period)
+        return [
+            (places[periods == period], self.limit.for_period(series, period))
+            for period in np.unique(periods).tolist()
+        ]
 
     def _within(
-        self, columns: ReportColumns, admitted: Flags | None, verdicts: Codes
-    ) -> ReportColumns:
+        self, columns: SeriesColumns, admitted: Flags | None, verdicts: Codes
+    ) -> SeriesColumns:
         """Return the reports within their body's limit; the others are `full`, and not checked."""
         if admitted is None:
             return columns

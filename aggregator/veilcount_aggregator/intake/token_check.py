@@ -21,13 +21,13 @@ from veilcount_shared.tokens.blind_rsa import SALT_BYTES
 from veilcount_shared.verdict import Verdict
 
 from ..store import CODES, COUNTED, Codes
-from .decode import ReportColumns
+from .decode import SeriesColumns
 
 _PADDING = PSS(MGF1(SHA384()), SALT_BYTES)
 
 
 def reject_invalid_tokens(
-    series: Series, columns: ReportColumns, codes: Codes, periods: range
+    series: Series, columns: SeriesColumns, codes: Codes, periods: range
 ) -> None:
     """Change the code of each sound report of these periods whose token is not valid."""
     open_ = (columns.periods >= periods.start) & (columns.periods < periods.stop)

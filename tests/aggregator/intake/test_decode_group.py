@@ -79,11 +79,8 @@ def together(found: DecodedGroup) -> list[object]:
         for series_column in found.series_columns:
             here = (series_column.places >= begin) & (series_column.places < end)
             if here.any():
-                names = ("pseudonyms", "periods", "segments", "slots", "messages", "tokens")
-                mine = {name: getattr(series_column, name)[here] for name in names}
-                parts.append(
-                    replace(series_column, places=series_column.places[here] - begin, **mine)
-                )
+                mine = series_column.select(here)
+                parts.append(replace(mine, places=mine.places - begin))
         parts.sort(key=lambda each: int(each.places[0]))
         bodies.append(columns(DecodedBody(end - begin, tuple(parts))))
     return bodies

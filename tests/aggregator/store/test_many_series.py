@@ -20,8 +20,8 @@ import pytest
 from veilcount_aggregator.intake import definition_check
 from veilcount_aggregator.intake.decode import (
     DecodedGroup,
-    ReportColumns,
     RequestBody,
+    SeriesColumns,
     decode_group,
 )
 from veilcount_aggregator.intake.decode.columns import join_columns
@@ -132,7 +132,7 @@ class OneByOne:
                 codes[place] = self._code(columns, row, origin)
         return [codes[place] for place in range(decoded.reports)]
 
-    def _code(self, columns: ReportColumns, row: int, origin: RequestOrigin | None) -> int:
+    def _code(self, columns: SeriesColumns, row: int, origin: RequestOrigin | None) -> int:
         which = self.known.get(columns.fingerprint)
         if which is None:
             return int(CODES[Verdict.UNKNOWN_COLLECTION])
@@ -147,7 +147,7 @@ class OneByOne:
         return int(code)
 
 
-def _report(columns: ReportColumns, row: int) -> Report:
+def _report(columns: SeriesColumns, row: int) -> Report:
     return Report(
         columns.fingerprint,
         int(columns.periods[row]),

@@ -2,6 +2,7 @@
 
 from .columns import DecodedBody as DecodedBody
 from .columns import ReportColumns as ReportColumns
+from .columns import SeriesColumns as SeriesColumns
 from .decode import BodyTooLarge as BodyTooLarge
 from .decode import UnsupportedBody as UnsupportedBody
 from .decode import decode_body as decode_body

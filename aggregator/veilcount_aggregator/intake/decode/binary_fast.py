@@ -20,7 +20,7 @@ from veilcount_shared.limits import MAX_CELLS, MAX_SLOTS, PSEUDONYM_BYTES, TOKEN
 from veilcount_shared.report import MAX_MESSAGE, MAX_REPORTS
 from veilcount_shared.wire import VERSION
 
-from .columns import DecodedBody, ReportColumns
+from .columns import DecodedBody, ReportColumns, TablePart
 
 _LETTERS = b"VC"
 _HEAD = Struct(">2sBBB")  # those, the version, the flags, the number of series
@@ -119,7 +119,7 @@ def _decode_alike(bodies: Sequence[bytes], head: _Head) -> DecodedBody | None:
     columns, first = [], 0
     for name, bodies_of_series in sorted(Counter(names).items()):
         rows_of_series = slice(first, first + bodies_of_series * head.reports)
-        columns.append(whole.select(rows_of_series, name.hex()))
+        columns.append(TablePart(name.hex(), whole, rows_of_series))
         first = rows_of_series.stop
     return DecodedBody(len(rows), tuple(columns), test=head.test)
 

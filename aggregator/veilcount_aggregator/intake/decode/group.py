@@ -19,9 +19,10 @@ from veilcount_shared.report import Losses
 from veilcount_shared.wire import BINARY_TYPE, MAX_BODY
 
 from .binary_fast import decode_alike, shape
-from .columns import DecodedBody, ReportColumns
+from .columns import DecodedBody, SeriesColumns
 from .decode import decode_body
 
+_ALL = slice(None)
 ONE_BY_ONE = ()  # the shape of bodies that have nothing in common
 
 
@@ -38,7 +39,7 @@ class DecodedGroup:
     """The bodies of a group: columns whose places count the reports of all bodies, in order."""
 
     starts: NDArray[np.intp]  # the first report of each body; and one beyond the last
-    series_columns: Sequence[ReportColumns]
+    series_columns: Sequence[SeriesColumns]
     losses: Sequence[Losses] = ()
     errors: Mapping[int, WireError] = field(default_factory=dict)  # of bodies that cannot be read
 
@@ -123,7 +124,7 @@ def _decode_alike(places: list[int], bodies: Sequence[RequestBody]) -> _Part | N
     return _Part(places, [decoded.reports // len(raws)] * len(raws), decoded)
 
 
-def _placed(part: _Part, starts: NDArray[np.intp]) -> Iterator[ReportColumns]:
+def _placed(part: _Part, starts: NDArray[np.intp]) -> Iterator[SeriesColumns]:
     """Yield the columns of a part with their places in the group."""
     if len(part.bodies) == len(starts) - 1:  # nearly always: the part is the group
         yield from part.decoded.series_columns
@@ -132,4 +133,4 @@ def _placed(part: _Part, starts: NDArray[np.intp]) -> Iterator[ReportColumns]:
     before = sizes.cumsum() - sizes  # where each body begins in the part
     moved = np.repeat(starts[np.array(part.bodies)] - before, sizes)
     for columns in part.decoded.series_columns:
-        yield replace(columns, places=columns.places + moved[columns.places])
+        yield replace(columns.select(_ALL), places=columns.places + moved[columns.places])

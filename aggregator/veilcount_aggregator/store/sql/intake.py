@@ -41,8 +41,9 @@ _SPENT_MANY = [
     f"select row, spent from ledger where series = ? and epoch = ? and row in ({marks})"  # noqa: S608 - question marks
     for marks in (", ".join("?" * many) for many in range(MOST + 1))
 ]
+#: what fails undoes the whole group: so SQLite keeps no copy of the pages of one statement
 _INSERT_MANY = [
-    f"insert into ledger (series, epoch, row, spent) values {marks}"  # noqa: S608 - question marks
+    f"insert or fail into ledger (series, epoch, row, spent) values {marks}"  # noqa: S608 - question marks
     for marks in (", ".join(["(?, ?, ?, ?)"] * many) for many in range(MOST + 1))
 ]
 _SPEND_MANY = [
