@@ -83,8 +83,8 @@ class _Silent(WSGIRequestHandler):
 
 
 @contextmanager
-def served(made: Deployment) -> Iterator[Site]:
-    server = make_server(HOST, 0, made.app, threaded=True, request_handler=_Silent)
+def served(made: Deployment, port: int = 0) -> Iterator[Site]:
+    server = make_server(HOST, port, made.app, threaded=True, request_handler=_Silent)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:

@@ -10,8 +10,6 @@ import base64
 import hashlib
 import json
 import secrets
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -24,7 +22,6 @@ from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
-import requests
 from flask import Flask, request
 from joserfc import jwt
 from joserfc.jwk import OctKey, RSAKey
@@ -37,7 +34,6 @@ from veilcount_aggregator.sign_in import GROUPS, PROXY_SECRET, USER, read_sign_i
 from veilcount_aggregator.web.dashboard.open_id import MOST_AT_ONCE
 from veilcount_serving.errors import SettingsError
 
-from ....processes import free_port, wait_until
 from ....tree.import_graph import ROOT
 from ..api.deployment_fixtures import FILE, Deployment, deployment
 from .page_fixtures import Page, Visitor
@@ -180,36 +176,6 @@ def test_who_the_provider_logs_in_has_the_role_of_their_group(
     assert 'content="0; url=/operations?page=0"' in page.html
     assert visitor.get("/operations?page=0").status == 200
     assert visitor.get("/keys").status == 403
-
-
-def test_another_implementation_of_a_provider_logs_in(tmp_path: Path) -> None:
-    """With its own page, its own checks and its own token."""
-    port, alice = free_port(), json.dumps({"sub": "alice", "groups": ["platform"]})
-    command = ["oidc_provider_mock", "--port", str(port), "--user-claims", alice]
-    issuer = f"http://localhost:{port}"
-    text = OPENID.format(issuer=issuer)
-    with (
-        subprocess.Popen([sys.executable, "-m", *command], stderr=subprocess.DEVNULL) as process,
-        deployment(tmp_path, FILE, sign_in=file(tmp_path, ROLES, text)) as made,
-    ):
-        wait_until(lambda: answers(issuer))
-        visitor = Visitor(made)
-        away = visitor.get("/sign-in").leads_to
-        answer = requests.post(away, data={"sub": "alice"}, allow_redirects=False, timeout=60)
-        back = urlsplit(answer.headers["Location"])
-        page = visitor.get(f"{back.path}?{back.query}")
-        process.terminate()
-
-        assert f"{back.scheme}://{back.netloc}" == HERE
-        assert page.status == 200
-        assert visitor.get("/keys").status == 200
-
-
-def answers(url: str) -> bool:
-    try:
-        return requests.get(url, timeout=60).ok
-    except requests.ConnectionError:
-        return False
 
 
 def test_the_audit_log_names_the_person(
