@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import logging
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -53,8 +53,6 @@ until = {last}
 EXPONENTS = np.arange(0, 250) / 100
 LEVEL, MOST = 0.95, 1.05
 TIMES = 3
-
-logging.disable()  # a client's words on the verdicts that its tests draw
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +136,19 @@ def days(number: int) -> float:
     return cpu_us(estimate_counts, source, EstimateQuery(by=GroupBy.DAY))
 
 
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Log nothing: a client has words on the verdicts that its testing kit draws."""
+    logging.disable()
+    try:
+        yield
+    finally:
+        logging.disable(logging.NOTSET)
+
+
 def persons(number: int) -> float:
     """Record and send a value of each of so many persons of one client."""
-    with ClientHarness() as veilcount:
+    with _quiet(), ClientHarness() as veilcount:
         client = veilcount.client(parse_collections(_file(1), lambda _: []), persons=True)
 
         def record() -> None:
@@ -153,7 +161,7 @@ def persons(number: int) -> float:
 
 def life(number: int) -> float:
     """Record and send a value on each of so many days."""
-    with ClientHarness() as veilcount:
+    with _quiet(), ClientHarness() as veilcount:
         client = veilcount.client(parse_collections(_file(1, number + 2), lambda _: []))
 
         def record() -> None:
@@ -167,7 +175,7 @@ def life(number: int) -> float:
 def waiting(number: int) -> float:
     """Send so many reports that waited on a device."""
     text = _file(1, 3).replace('unit = "day"', f'unit = "event"\nper_day = {min(number, 300)}')
-    with ClientHarness() as veilcount:
+    with _quiet(), ClientHarness() as veilcount:
         client = veilcount.client(parse_collections(text, lambda _: []), persons=True)
         for name in range(-(-number // 300)):
             for _ in range(min(number, 300)):
