@@ -28,7 +28,8 @@ from veilcount_shared.errors import DefinitionError
 from veilcount_shared.periods import Unit
 from veilcount_shared.population_margins import PopulationMargins
 
-from .definition_harness import parse_definition
+from ..call_count import count_calls
+from .definition_harness import COHORT, definition_file, no_values_file, parse_definition
 
 LONG = ["week", "month", "user"]
 LAST = 'boolean = true\ntakes = "last"'
@@ -269,3 +270,18 @@ DISK = "the {} value is kept on the device's disk, readable by the app's user on
 )
 def test_held_is_explained(lines: str, meaning: str) -> None:
     assert describe_held(parse_definition(lines)) == meaning
+
+
+def test_a_file_of_many_questions_takes_as_many_times_the_work() -> None:
+    """No name, cohort or replacement is looked for among all others."""
+
+    head, table = definition_file("boolean = true").split("[q]")
+
+    def read(questions: int) -> int:
+        text = head
+        for n in range(questions):
+            cohort = COHORT.format(f'"d{n}"', 3, n % 3)
+            text += f'[q{n}]{table}\nreplaces = "old{n}"\n{cohort}\n'
+        return count_calls(lambda: parse_collections(text, no_values_file))
+
+    assert read(400) < 11 * read(40)
