@@ -8,7 +8,7 @@ front, so a proxy shows a secret: a stranger who reaches the port can send any h
 from __future__ import annotations
 
 import hmac
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -99,16 +99,31 @@ class SignIn:
         restricted = [self.file.apps.get(group, ()) for group in groups]
         return tuple(sorted({*sum(restricted, ())})) if all(restricted) else ()
 
-    def proxied(self, headers: Mapping[str, str]) -> SignInIdentity | None:
-        """Return the identity that the proxy names; None: it names none."""
-        name, groups = headers.get(USER, ""), headers.get(GROUPS, "")
+    def proxied(
+        self, headers: Mapping[str, str], repeated: Container[str] = ()
+    ) -> SignInIdentity | None:
+        """Return the identity that the proxy names; None: it names none.
+
+        One that adds its headers to those of a client instead of replacing them names two.
+        """
+        name, groups = (_text(headers.get(header, "")) for header in (USER, GROUPS))
         if self.file.proxy is None or not (name or groups):
             return None
+        if any(header.lower() in repeated for header in (USER, GROUPS, PROXY_SECRET)):
+            raise SignInRefused("a header names you twice: the proxy has to replace a client's")
         shown = headers.get(PROXY_SECRET, "")
         if not hmac.compare_digest(shown.encode(), self.proxy_secret.encode()):
             why = f"you were named without the proxy's secret, which it sends as {PROXY_SECRET}"
             raise SignInRefused(why)
         return self.identity(name, filter(None, map(str.strip, groups.split(","))))
+
+
+def _text(header: str) -> str:
+    """Return a header's text, which a proxy sends as UTF-8 and WSGI reads as Latin-1."""
+    try:
+        return header.encode("latin-1").decode()
+    except UnicodeError:
+        return header
 
 
 def read_sign_in(path: Path) -> SignIn:

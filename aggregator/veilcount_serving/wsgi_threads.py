@@ -34,6 +34,7 @@ IN_MEMORY = 1 << 20  # bytes of a response
 BODY_SECONDS = 10.0  # for the first part of a request's body, and for each piece of the rest
 FIRST_BYTES = 1 << 14
 ENDPOINT = "response"  # in the log
+REPEATED = "veilcount.repeated"  # headers that came more than once: the last one counts
 _PLAIN = {"content-type": "CONTENT_TYPE", "content-length": "CONTENT_LENGTH"}
 
 Header = tuple[str, str]
@@ -206,6 +207,11 @@ def _environ(scope: Any) -> WSGIEnvironment:
         "wsgi.multiprocess": True,
         "wsgi.run_once": False,
     }
+    names: set[str] = set()
+    repeated = environ[REPEATED] = set[str]()
     for name, value in scope.headers.items():
+        if "_" in name:  # WSGI has one name for it and for the one with dashes, which a proxy sets
+            continue
+        (repeated if name in names else names).add(name)
         environ[_PLAIN.get(name) or "HTTP_" + name.upper().replace("-", "_")] = value
     return environ

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from flask import Response, request
 
 from veilcount_serving.rate_limit import RateLimits
-from veilcount_shared.problem_details import ProblemError
+from veilcount_serving.wsgi_threads import REPEATED
 
-from ...errors import StoreError
 from ...records.api_keys import Role, digest_secret
 from ...records.sessions import (
     BYTES,
@@ -70,8 +69,14 @@ class BrowserSessions:
         self._generation: int | None = -1  # of the sessions
         self._sessions: Mapping[str, BrowserSession] = {}
 
-    def visit(self) -> Visit:
-        """Return the session of this request."""
+    def visit(self, *failures: type[Exception]) -> Visit:
+        """Return the session of this request; one without a role if one of these happens."""
+        try:
+            return self._visit()
+        except failures:
+            return Visit(secrets.token_urlsafe(BYTES))
+
+    def _visit(self) -> Visit:
         secret = request.cookies.get(_name(), "")
         if identity := self._proxied():
             own = secret or secrets.token_urlsafe(BYTES)
@@ -81,13 +86,6 @@ class BrowserSessions:
             return Visit(secret or secrets.token_urlsafe(BYTES))
         apps = session.apps or self._aggregator.known().api_keys.apps_of(session.actor)
         return Visit(secret, session.role, session.actor, apps)
-
-    def visit_or_stranger(self) -> Visit:
-        """Return the session; one without a role while sessions cannot be read."""
-        try:
-            return self.visit()
-        except (StoreError, ProblemError):
-            return Visit(secrets.token_urlsafe(BYTES))
 
     def begin(self, response: Response, role: Role, actor: str, apps: tuple[str, ...] = ()) -> None:
         """Begin a session, and set its cookie."""
@@ -116,7 +114,8 @@ class BrowserSessions:
         """Return the identity that a proxy names; it is judged with each request."""
         sign_in = self._aggregator.sign_in
         try:
-            return sign_in.proxied(dict(request.headers)) if sign_in else None
+            repeated = request.environ.get(REPEATED, ())
+            return sign_in.proxied(dict(request.headers), repeated) if sign_in else None
         except SignInRefused as refused:
             raise refusal("not-signed-in", str(refused)) from refused
 

@@ -16,8 +16,9 @@ from urllib.parse import urlencode
 from flask import Blueprint, Response, g, request, url_for
 
 from veilcount_serving.response_headers import IMMUTABLE
-from veilcount_shared.problem_details import Problem
+from veilcount_shared.problem_details import Problem, ProblemError
 
+from ...errors import StoreError
 from ...intake.live_reports import LiveReports
 from ...queries import CollectionNotFound
 from ...records.cache import KEYS_SECONDS
@@ -71,7 +72,7 @@ class Dashboard:
     def error_page(self, problem: Problem) -> Response:
         """Return the page of something that went wrong."""
         if "context" not in g:
-            g.context = self._context(anyone=True)
+            g.context = self._context(StoreError, ProblemError)
         response = render("error", problem.status, problem=problem)
         response.headers.extend(problem.headers)
         response.headers.pop("WWW-Authenticate", None)  # or the browser prompts for a password
@@ -85,8 +86,9 @@ class Dashboard:
         best = accepts.provided and accepts.best_match(["text/html", "application/json"])
         return best == "text/html"
 
-    def _context(self, *, anyone: bool = False) -> Context:
-        visit = self._sessions.visit_or_stranger() if anyone else self._sessions.visit()
+    def _context(self, *failures: type[Exception]) -> Context:
+        """Return what a view works with; for anybody, where one of these happens."""
+        visit = self._sessions.visit(*failures)
         aggregator = self._aggregator.of_apps(visit.apps)
         return Context(
             aggregator,
@@ -125,7 +127,7 @@ class Dashboard:
 
     def _open_public(self, declared: Page, view: View, **values: str) -> Response:
         """Answer a request for a page that needs no log-in; its forms are checked too."""
-        context = g.context = self._context()
+        context = g.context = self._context(ProblemError)
         if request.method == "POST":
             _check_size()
             context.visit.check_form()

@@ -77,9 +77,11 @@ def enter(context: Context) -> Response | Content:
 @page("/sign-in", role=None)
 def sign_in(context: Context) -> Response:
     """Send the browser to the provider of identities."""
-    attempt = Attempt.begin(request.args.get("to", "/"))
+    attempt = Attempt.begin(local_path(request.args.get("to", "/")))
     try:
         response = see_other(_provider(context).address(attempt))
+    except SignInRefused as refused:
+        return _form(context, attempt.to, f"You are not logged in: {refused}.", 403)
     except ProviderFailed as failed:
         return _failed(context, attempt.to, failed)
     response.set_cookie(
@@ -131,7 +133,8 @@ def _provider(context: Context) -> OpenIdProvider:
 def _failed(context: Context, to: str, failed: ProviderFailed) -> Response:
     """Return the log-in page, which goes on to take keys, and log what an operator must know."""
     log_event("identity provider failed", logging.WARNING, reason=str(failed))
-    return _form(context, to, f"The identity provider failed ({failed}). Retry, or use a key.", 502)
+    message = "The identity provider failed; the server's log says how. Retry, or use a key."
+    return _form(context, to, message, 502)
 
 
 def _attempt_cookie() -> str:

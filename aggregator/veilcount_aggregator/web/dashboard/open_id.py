@@ -59,9 +59,10 @@ class Attempt:
     @classmethod
     def decode(cls, cookie: str) -> Attempt:
         """Parse a cookie; SignInRefused if there is none, or another."""
-        with suppress(ValueError, TypeError):
+        with suppress(ValueError, TypeError, RecursionError):
             attempt = cls(**json.loads(base64.urlsafe_b64decode(cookie.encode())))
-            if all(isinstance(field, str) for field in asdict(attempt).values()):
+            fields = asdict(attempt).values()
+            if all(isinstance(field, str) and field.isprintable() for field in fields):
                 return attempt
         raise SignInRefused("no log-in was begun in this browser in the last ten minutes")
 
@@ -112,7 +113,7 @@ class OpenIdProvider:
         from joserfc.errors import JoseError  # noqa: PLC0415 - likewise
 
         if not self._free.acquire(blocking=False):
-            raise ProviderFailed("too many people log in at this moment: retry")
+            raise SignInRefused("too many people log in at this moment: retry")
         try:
             yield
         except (requests.RequestException, AuthlibBaseError, JoseError) as error:
