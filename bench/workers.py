@@ -60,8 +60,8 @@ def _turns(servers: Sequence[Served], shape: Shape, rounds: int, seconds: int) -
 
 def _rows(shape: Shape, turns: Turns) -> Iterator[Row]:
     for workers, costs in zip(("one", "two"), zip(*turns, strict=True), strict=True):
-        yield figure("us", median(each.app for each in costs), f"{workers}, {shape}")
-        yield figure("requests/s", median(each.a_second for each in costs), f"{workers}, {shape}")
+        yield figure("us", median(cost.app for cost in costs), f"{workers}, {shape}")
+        yield figure("requests/s", median(cost.a_second for cost in costs), f"{workers}, {shape}")
     gained = median(two.a_second / one.a_second for one, two in turns)
     yield figure("requests/s, two / one", gained, str(shape), least=1)
     shares = sorted(one.app / two.app for one, two in turns)

@@ -95,6 +95,18 @@ def _setting(
     return field(default=default, metadata={"setting": declared})
 
 
+def _file_setting(text: str) -> Any:
+    """Return the field of a setting that names a file, or none."""
+    return _setting(
+        text,
+        "FILE",
+        default=None,
+        read=Path,
+        write=lambda path: str(path or ""),
+        check=lambda path: "" if path is None or path.name else "give a file",
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The settings of one deployment."""
@@ -128,14 +140,9 @@ class Settings:
     workers: int = _setting(
         "Worker processes; they share the rate limit.", default=1, check=_between(1, MOST_WORKERS)
     )
-    journal: Path | None = _setting(  # noqa: RUF009 - a field
+    journal: Path | None = _file_setting(  # noqa: RUF009 - a field
         "Journal of central releases, one line each (default: next to a SQLite store;"
         " required with Redis).",
-        "FILE",
-        default=None,
-        read=Path,
-        write=lambda path: str(path or ""),
-        check=lambda path: "" if path is None or path.name else "give a file",
     )
     max_pseudonyms_per_body: int = _setting(
         "Pseudonyms in one request body while no device key is required.",
@@ -172,21 +179,11 @@ class Settings:
         read=parse_labels,
         write=",".join,
     )
-    publish_key: Path | None = _setting(  # noqa: RUF009 - a field
+    publish_key: Path | None = _file_setting(  # noqa: RUF009 - a field
         "Private key that signs published counters, a file of `veilcount publish-key`.",
-        "FILE",
-        default=None,
-        read=Path,
-        write=lambda path: str(path or ""),
-        check=lambda path: "" if path is None or path.name else "give a file",
     )
-    sign_in: Path | None = _setting(  # noqa: RUF009 - a field
+    sign_in: Path | None = _file_setting(  # noqa: RUF009 - a field
         "File of who may open the pages by an OpenID provider or a proxy, by their groups.",
-        "FILE",
-        default=None,
-        read=Path,
-        write=lambda path: str(path or ""),
-        check=lambda path: "" if path is None or path.name else "give a file",
     )
     proxy_request_ids: bool = _setting(
         "Take the ids of requests from the proxy's header X-Veilcount-Request-Id.",
