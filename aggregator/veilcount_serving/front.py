@@ -10,11 +10,14 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
+from collections import deque
+from collections.abc import Sequence
 from email.utils import formatdate
 from pathlib import Path
 from typing import Protocol
 
 from .front_connection import FrontConnection, PlainRequest
+from .front_turn import FrontTurn
 from .plain_head import PlainHead, parse_plain
 from .tunnel import TunnelEnd, connect
 from .worker_supervisor import HEADER_MILLISECONDS, MOST_CONNECTIONS
@@ -35,6 +38,9 @@ class PlainEndpoint(Protocol):
     def start(self) -> bytes:
         """Return the line with which a plain request begins."""
 
+    def is_own(self, data: bytes) -> bool:
+        """Whether a connection that begins so may be passed on to this worker's server alone."""
+
     def take(self, request: PlainRequest) -> bool:
         """Take a request, which is answered now or later; False: it is to be passed on."""
 
@@ -48,11 +54,23 @@ class PlainEndpoint(Protocol):
 class Front:
     """The front of one worker."""
 
-    def __init__(self, endpoint: PlainEndpoint, listener: socket.socket, onward: Path) -> None:
-        """Take what comes at `listener`; pass on to the server at `onward`."""
+    def __init__(
+        self,
+        endpoint: PlainEndpoint,
+        listener: socket.socket,
+        onward: Path,
+        turn: FrontTurn | None = None,
+        others: Sequence[Path] = (),
+    ) -> None:
+        """Take what comes at `listener`, if need be by `turn`; pass on to the server at `onward`.
+
+        What is not its own goes to the servers of the `others` in turn, which leaves it reports.
+        """
         self._endpoint = endpoint
         self._listener = listener
         self._onward = onward
+        self._turn = turn
+        self._others = deque(others)
         self._heads: dict[bytes, PlainHead] = {}
         self._tunnels: dict[TunnelEnd, asyncio.Transport] = {}
         self._closing: dict[TunnelEnd, float] = {}
@@ -70,13 +88,18 @@ class Front:
 
         self._loop = loop
         self._files = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - FILES
-        self._sweep()
+        if self._turn is None:
+            self._sweep()
+        else:
+            self._turn.wait(loop, self._sweep)
 
     async def close(self) -> None:
         """Accept no more; wait until all that was taken is answered, and all else has ended."""
         self._accepts = False
         self._stop_listening()
         self._listener.close()
+        if self._turn is not None:
+            self._turn.end()
         ends = self.now() + DRAIN_SECONDS
         while (self.connections or self._tunnels) and self.now() < ends:
             for connection in tuple(self.connections):
@@ -105,7 +128,7 @@ class Front:
         )
         self._tunnels[client] = transport
         transport.set_protocol(client)
-        task = self._loop.create_task(connect(transport, client, self._onward))
+        task = self._loop.create_task(connect(transport, client, self._servers(data)))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -125,6 +148,13 @@ class Front:
         if self._accepts:
             self._limit()
             self._loop.call_later(SWEEP_SECONDS, self._sweep)
+
+    def _servers(self, data: bytes) -> Sequence[Path]:
+        """Return the servers of a connection, in the order in which they are tried."""
+        if not self._others or self._endpoint.is_own(data):
+            return (self._onward,)
+        self._others.rotate()
+        return (*self._others, self._onward)
 
     def _forget(self, client: TunnelEnd) -> None:
         del self._tunnels[client]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 from typing import Any, Protocol
@@ -12,7 +13,8 @@ from typing import Any, Protocol
 from granian.net import UnixSocketSpec  # type: ignore[attr-defined] # it exports by importing
 from granian.server.mp import MPServer
 
-from .front import BACKLOG, Front, PlainEndpoint
+from .front import Front, PlainEndpoint
+from .front_turn import FrontTurn
 from .listen_address import LONGEST_PATH, ListenAddress
 
 PRIVATE_BACKLOG = 4096
@@ -38,40 +40,48 @@ def socket_folder() -> TemporaryDirectory[str]:
     return TemporaryDirectory(prefix="veilcount-", dir="/tmp" if is_deep else None)  # noqa: S108
 
 
+@dataclass(frozen=True, slots=True)
+class Fronts:
+    """The fronts of a server: their address, and the folder of its private sockets.
+
+    By `turns`, one worker listens, and passes on to so many `workers` what is not its own.
+    """
+
+    bind: ListenAddress
+    folder: Path
+    turns: bool
+    workers: int
+
+    def make(self, endpoint: PlainEndpoint, listener: socket.socket, worker: int) -> Front:
+        """Return the front of a worker."""
+        others = {*range(1, self.workers + 1)} - {worker} if self.turns else ()
+        turn = FrontTurn(self.folder) if self.turns else None
+        return Front(endpoint, listener, self.socket(worker), turn, [*map(self.socket, others)])
+
+    def socket(self, worker: int) -> Path:
+        """Return the place of a worker's private socket."""
+        return self.folder / f"{worker}"
+
+
 def run_fronted_worker(
-    place: tuple[ListenAddress, Path],
+    fronts: Fronts,
     worker: int,
     process_name: str,
     load: Callable[[], FrontedApplication],
     sockets: tuple[Any, socket.socket | None],
     *settings: Any,
 ) -> None:
-    """Run a worker at an address, with a folder for its private socket; Granian calls it."""
-    bind, folder = place
-    onward = folder / f"{os.getpid()}"
-    private = UnixSocketSpec(str(onward), PRIVATE_BACKLOG, None).build()
+    """Run a worker behind its front; Granian calls it."""
+    loading = fronts.folder / f"loading-{os.getpid()}"
+    private = UnixSocketSpec(str(loading), PRIVATE_BACKLOG, None).build()
 
     def load_fronted() -> FrontedApplication:
         application = load()
-        shared = sockets[1]
-        listener = _bound(bind) if shared is None else shared.dup()
-        application.front = Front(application.plain, listener, onward)
+        listener = sockets[1] or fronts.bind.bound()
+        loading.replace(fronts.socket(worker))  # in the place of a worker that has died
+        application.front = fronts.make(application.plain, listener, worker)
         return application
 
-    try:
-        MPServer._spawn_rsgi_worker(  # noqa: SLF001 - what Granian runs by default
-            worker, process_name, load_fronted, ((None, private), None), *settings
-        )
-    finally:
-        onward.unlink(missing_ok=True)
-
-
-def _bound(bind: ListenAddress) -> socket.socket:
-    """Return a socket of this worker's own at the address that all workers share."""
-    family = socket.AF_INET6 if ":" in bind.host else socket.AF_INET
-    listener = socket.socket(family)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    listener.bind((bind.host, bind.port))
-    listener.listen(BACKLOG)
-    return listener
+    MPServer._spawn_rsgi_worker(  # noqa: SLF001 - what Granian runs by default
+        worker, process_name, load_fronted, ((None, private), None), *settings
+    )

@@ -61,6 +61,14 @@ class ListenAddress:
         if self.path is not None:
             self.path.unlink()  # the server makes its own
 
+    def bound(self) -> socket.socket:
+        """Return a socket at this TCP address, which other such sockets may share."""
+        bound = socket.socket(self._family)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        bound.bind((self.host, self.port))
+        return bound
+
     def listen_error(self, error: OSError, option: str = "bind") -> SettingsError:
         """Return the refusal of an address that cannot be bound, as of one in use."""
         why = f"cannot listen there ({system_reason(error)}): give another"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -105,13 +105,17 @@ class TunnelEnd(asyncio.BufferedProtocol):
             self._other.resume_reading()
 
 
-async def connect(transport: asyncio.Transport, client: TunnelEnd, path: Path) -> None:
-    """Connect a connection that is not read now to the server at a Unix socket."""
+async def connect(
+    transport: asyncio.Transport, client: TunnelEnd, paths: Iterable[Path]
+) -> None:
+    """Connect a connection that is not read now to the first server that takes it."""
     loop = asyncio.get_running_loop()
     server = TunnelEnd(lambda: None, passes_end=False)
-    try:
-        onward, _ = await loop.create_unix_connection(lambda: server, str(path))
-    except OSError:  # that server has ended, or has too many connections
+    for path in paths:
+        with suppress(OSError):  # that server has ended, or has too many connections
+            onward, _ = await loop.create_unix_connection(lambda: server, str(path))
+            break
+    else:
         transport.abort()
         return
     if transport.is_closing():

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from .front_worker import run_fronted_worker, socket_folder
+from .front_worker import Fronts, run_fronted_worker, socket_folder
 from .listen_address import ListenAddress
 from .structured_logging import LogFields
 from .worker_supervisor import DRAIN_SECONDS, WorkerSupervisor
@@ -88,19 +88,25 @@ def run_workers(
     load_replacement: Callable[[], object] | None = None,
     *,
     has_front: bool = False,
+    turns: bool = False,
+    spreads: bool = True,
 ) -> int:
     """Run workers, each with the application that it loads, to the end; return the exit code.
 
     A worker in the place of one that died loads it with `load_replacement`, if that is given. With
-    `has_front` each worker takes plain requests in front of Granian.
+    `has_front` each worker takes plain requests in front of Granian; by `turns` one does for all,
+    and `spreads` what is not its own over the others.
     """
-    server = WorkerSupervisor(ready.bind, ready.workers, load_replacement=load_replacement)
+    server = WorkerSupervisor(
+        ready.bind, ready.workers, load_replacement=load_replacement, shares_socket=turns
+    )
     threading.Thread(target=_announce, args=(ready, announce), daemon=True).start()
     with ExitStack() as stack:
         run = None
         if has_front:
             folder = stack.enter_context(socket_folder())
-            run = partial(run_fronted_worker, (ready.bind, Path(folder)))
+            workers = ready.workers if spreads else 1
+            run = partial(run_fronted_worker, Fronts(ready.bind, Path(folder), turns, workers))
         try:
             server.serve(run, target_loader=cast("Any", load), wrap_loader=False)
         except SystemExit as ended:  # a worker that ended before its server is no failure

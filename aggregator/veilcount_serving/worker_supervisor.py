@@ -71,8 +71,13 @@ class WorkerSupervisor(MPServer):
         workers: int,
         interface: Interfaces = Interfaces.RSGI,
         load_replacement: Callable[[], object] | None = None,
+        *,
+        shares_socket: bool = False,
     ) -> None:
-        """Set up Granian; `load_replacement` loads the application where a worker has died."""
+        """Set up Granian; `load_replacement` loads the application where a worker has died.
+
+        `shares_socket`: the workers get one socket, which is bound here and listens once one does.
+        """
         super().__init__(
             NAME,
             address=bind.host,
@@ -93,6 +98,12 @@ class WorkerSupervisor(MPServer):
         )
         self._policy = RestartPolicy()
         self._load_replacement = load_replacement
+        self._shared = bind if shares_socket else None
+
+    def _init_shared_socket(self) -> None:
+        super()._init_shared_socket()
+        if self._sso is None and self._shared is not None:  # by itself it shares Unix sockets
+            self._sso = self._shared.bound()
 
     def _respawn_workers(
         self,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import random
 import socket
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -54,8 +53,7 @@ class Served:
 
     def private(self) -> socket.socket:
         """Connect to the server behind the front."""
-        (worker,) = self.server.workers()
-        (path,) = Path(tempfile.gettempdir()).glob(f"veilcount-*/{worker}")
+        (path,) = self.file.parent.glob("veilcount-*/1")
         connection = socket.socket(socket.AF_UNIX)
         connection.settimeout(20)
         connection.connect(str(path))
@@ -68,7 +66,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     url = f"sqlite:///{folder}/store.db"
     with closing(open_store(url, make=True)) as store:
         add_definitions(store, DefinitionSource(KNOWN), datetime.now(UTC), "test")
-    with Server(url, folder) as server:
+    with Server(url, folder, environ={"TMPDIR": str(folder)}) as server:
         server.wait_until_open()
         yield Served(server, url, folder / "store.db")
 

@@ -15,12 +15,14 @@ from veilcount_serving.worker_supervisor import NAME
 from ..intake.decode import RequestBody
 from ..intake.group_intake import IntakeRequest
 from ..intake.pipeline import Outcome
+from ..web.api.health import ALIVE_PATH, READY_PATH
 from ..web.api.problems import refusal
 from ..web.api.reports import PATH, SOURCE_CLASS, ReportsEndpoint, unanswered
 from .app import WebApplication
 
 _REQUEST_ID, _SOURCE_CLASS = REQUEST_ID.lower(), SOURCE_CLASS.lower()
 _SERVER = ("server", NAME)
+_STATUS = tuple(f"GET {path}".encode() for path in (ALIVE_PATH, READY_PATH, "/metrics"))
 
 
 class PendingReports:
@@ -56,6 +58,10 @@ class PlainReports:
         """Take reports for the `opened` application, if it is; `seconds` is the loop's clock."""
         self._opened = opened
         self._seconds = seconds
+
+    def is_own(self, data: bytes) -> bool:
+        """Whether a connection begins with what concerns the intake: no page or list does."""
+        return not data.startswith(b"GET ") or data.startswith(_STATUS)
 
     def take(self, request: PlainRequest) -> bool:
         """Take a request for the next group, or refuse it; False: nothing is open to take it."""

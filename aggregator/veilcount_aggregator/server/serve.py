@@ -112,7 +112,15 @@ def serve(settings: Settings, bind: ListenAddress, announce: Announce) -> int:
     pool.start()
     try:
         replacement = partial(_load_replacement, pool)
-        return run_workers(ready, partial(_load, pool), announce, replacement, has_front=True)
+        return run_workers(
+            ready,
+            partial(_load, pool),
+            announce,
+            replacement,
+            has_front=True,
+            turns=_takes_turns(settings),
+            spreads=not settings.rate_limit,  # it is the sum of what one worker sees
+        )
     finally:
         pool.stop()  # after the workers: they may wait for it until they end
 
@@ -130,13 +138,19 @@ def configure(settings: Settings, bind: ListenAddress) -> StartupSummary:
     """Check the settings, and have the application of this process, and of its children, use them.
 
     The files were loaded just now; a restarted worker must not load a newer version. A store that
-    is unavailable still has to receive them.
+    is unavailable still has to receive them. Workers that take turns divide no rate limit.
     """
     ready = prepare(settings, bind)
     pending = settings.collections if ready.durable == UNAVAILABLE else ()
-    os.environ.update(replace(settings, collections=pending).environment())
+    workers = 1 if _takes_turns(settings) else settings.workers
+    os.environ.update(replace(settings, collections=pending, workers=workers).environment())
     configure_logging(sys.stderr)
     return ready
+
+
+def _takes_turns(settings: Settings) -> bool:
+    """Whether one worker takes all reports: one that writes a file alone gathers larger groups."""
+    return settings.workers > 1 and store_file(settings.store) is not None
 
 
 def _analyze(megabytes: int, listener: socket.socket, place: PoolPlace) -> int:

@@ -7,6 +7,7 @@ import socket
 import tempfile
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ import uvloop
 from veilcount_serving import front as front_module
 from veilcount_serving.front import Front
 from veilcount_serving.front_connection import PlainRequest
+from veilcount_serving.front_turn import FrontTurn
 from veilcount_serving.front_worker import socket_folder
 
 from .test_front import PAGE, START, post
@@ -30,6 +32,9 @@ class Echo:
     """An endpoint that answers each plain request with its body."""
 
     start = START
+
+    def is_own(self, data: bytes) -> bool:
+        return data.startswith(b"POST")
 
     def take(self, request: PlainRequest) -> bool:
         request.answer(200, [], request.body)
@@ -176,6 +181,70 @@ def test_without_a_server_to_pass_on_to_a_connection_is_closed(
         with suppress(ConnectionResetError):
             assert await reader.read() == b""
         writer.close()
+
+    run(act)
+
+
+def test_all_but_reports_goes_to_the_other_workers_that_live_in_turn(
+    run: Callable[[Act], None], tmp_path: Path
+) -> None:
+    async def name(path: Path, _: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(path.name.encode())
+        writer.close()
+
+    async def response(connect: Connect, raw: bytes) -> bytes:
+        reader, writer = await connect()
+        writer.write(raw)
+        writer.write_eof()
+        received = await reader.read()
+        writer.close()
+        return received
+
+    async def act(front: Front, connect: Connect) -> None:
+        paths = [tmp_path / word for word in ("one", "two", "gone")]
+        front._others.extend(paths)
+        servers = [await asyncio.start_unix_server(partial(name, it), it) for it in paths[:2]]
+        pages = [await response(connect, PAGE) for _ in range(6)]
+        own = await response(connect, b"POST /y HTTP/1.1\r\n\r\n")
+        for server, path in zip(servers, paths, strict=False):
+            server.close()
+            path.unlink(missing_ok=True)
+
+        assert {*pages} == {b"one", b"two"}
+        assert own == b"POST /y HTTP/1.1\r\n\r\nEND"
+        assert await response(connect, PAGE) == PAGE + b"END"
+
+    run(act)
+
+
+def test_fronts_listen_by_turns_and_one_that_has_ended_never_does(
+    run: Callable[[Act], None], tmp_path: Path
+) -> None:
+    """Who connects in between waits at the socket that they share."""
+
+    async def act(_: Front, __: Connect) -> None:
+        loop = asyncio.get_running_loop()
+        with socket.create_server(("127.0.0.1", 0)) as shared:
+            fronts = [
+                Front(Echo(), shared.dup(), tmp_path / "echo", FrontTurn(tmp_path)) for _ in "123"
+            ]
+            for each in fronts:
+                each.open(loop)
+                await asyncio.sleep(0.1)  # each waits before the next one does
+            first, early, last = fronts
+            streams = []
+            for front in (first, last):
+                reader, writer = await asyncio.open_connection(*shared.getsockname())
+                writer.write(post(b"one"))
+                await asyncio.wait_for(reader.readuntil(b"one"), PATIENCE)
+                streams.append(writer)
+                assert [len(each.connections) for each in fronts] == [
+                    int(each is front) for each in fronts
+                ]
+                await early.close()
+                await front.close()
+            for writer in streams:
+                writer.close()
 
     run(act)
 

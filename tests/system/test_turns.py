@@ -1,0 +1,175 @@
+"""Two workers on one SQLite file: one takes all reports, and the other one whatever else comes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import requests
+
+from veilcount_shared.wire import BINARY_TYPE
+
+from ..processes import stopped
+from .server import Server, wait_until
+from .test_serving import body, collection, counted, send, store
+
+__all__ = ["store"]
+
+DEVICES, TURNS, BETWEEN = 6, 3, 40
+RATE = 5
+BURST = 2 * RATE
+SENT = 30
+
+
+@contextmanager
+def served(store: str, folder: Path, **environ: str) -> Iterator[Server]:
+    with Server(
+        store, folder, "--workers", "2", environ={"TMPDIR": str(folder), **environ}
+    ) as server:
+        server.wait_until_open()
+        wait_until(lambda: len([*folder.glob("veilcount-*/[12]")]) == len(server.workers()) == 2)
+        yield server
+
+
+def owner(folder: Path) -> int:
+    """Return the worker whose turn it is, by the kernel's list of locks [proc(5)]; 0: none's."""
+    (private,) = folder.glob("veilcount-*/")
+    lines = map(str.split, Path("/proc/locks").read_text(encoding="ascii").splitlines())
+    owners = [
+        int(fields[4])
+        for fields in lines
+        if fields[1] == "FLOCK" and fields[5].endswith(f":{private.stat().st_ino}")
+    ]
+    assert len(owners) <= 1
+    return owners[0] if owners else 0
+
+
+class Devices:
+    """Devices that each send new reports, one again and again until it is answered."""
+
+    def __init__(self, url: str) -> None:
+        self._url, self._ends = url, threading.Event()
+        self.verdicts: list[str] = []
+
+    @contextmanager
+    def sending(self) -> Iterator[None]:
+        with ThreadPoolExecutor(DEVICES) as threads:
+            living = [threads.submit(self._live) for _ in range(DEVICES)]
+            try:
+                yield
+            finally:
+                self._ends.set()
+        for each in living:
+            each.result()
+
+    def wait_for_more(self) -> None:
+        begun = len(self.verdicts)
+        wait_until(lambda: len(self.verdicts) > begun + BETWEEN)
+
+    def _live(self) -> None:
+        while not self._ends.is_set():
+            self.verdicts.append(self._deliver(body(collection())))
+
+    def _deliver(self, raw: bytes) -> str:
+        while True:
+            try:
+                answer = send(self._url, raw)
+            except requests.ConnectionError:  # its worker has ended
+                continue
+            if answer.ok:
+                return str(answer.json()["verdicts"][0])
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_whose_turn_it_is_may_end_at_any_time(
+    store: str, tmp_path: Path, how: signal.Signals
+) -> None:
+    """The worker that stands by goes on: nothing is lost, and nothing counts twice.
+
+    What was committed has been answered, too, unless the worker was killed.
+    """
+    with served(store, tmp_path) as server:
+        devices = Devices(server.url)
+        with devices.sending():
+            for _ in range(TURNS):
+                devices.wait_for_more()
+                wait_until(lambda: len([*server.workers()]) == 2)
+                ended, before = owner(tmp_path), {*server.workers()}
+                os.kill(ended, how)
+                wait_until(lambda pid=ended: owner(tmp_path) not in {0, pid})
+
+                assert owner(tmp_path) in before
+                wait_until(lambda pid=ended: pid not in server.workers())
+            devices.wait_for_more()
+
+    assert counted(store) == len(devices.verdicts)
+    assert {*devices.verdicts} <= {"counted"} | ({"duplicate"} if how is signal.SIGKILL else set())
+
+
+def test_what_is_answered_while_the_server_ends_was_counted_and_nothing_else(
+    store: str, tmp_path: Path
+) -> None:
+    outcomes: Counter[object] = Counter()
+
+    def live() -> None:
+        try:
+            while True:
+                outcomes[send(server.url, body(collection())).status_code] += 1
+        except requests.ConnectionError:  # refused: it has ended
+            outcomes["ended"] += 1
+
+    with served(store, tmp_path) as server, ThreadPoolExecutor(DEVICES) as threads:
+        living = [threads.submit(live) for _ in range(DEVICES)]
+        wait_until(lambda: outcomes[200] > BETWEEN)
+
+        assert server.stop() == 0
+        for each in living:
+            each.result()
+
+    assert outcomes == {200: counted(store), "ended": DEVICES}
+
+
+def test_the_other_worker_answers_pages(store: str, tmp_path: Path) -> None:
+    """Stopped in its tracks it answers none, and holds up neither reports nor probes."""
+    with served(store, tmp_path) as server, ThreadPoolExecutor(1) as browser:
+        others = {*server.workers()} - {owner(tmp_path)}
+        with stopped(others):
+            page = browser.submit(server.ask, "GET", "/docs")
+            reports = [send(server.url, body(collection())).status_code for _ in range(BETWEEN)]
+            probes = [
+                requests.get(server.url + path, timeout=30).status_code
+                for path in ("/healthz", "/readyz")
+            ]
+            waits = not page.done()
+
+        assert waits
+        assert {*reports, *probes} == {200}
+        assert page.result().status_code < 400
+
+
+def test_a_rate_limit_is_that_of_the_server(store: str, tmp_path: Path) -> None:
+    """Not half of it for the worker that takes reports, nor more behind a page on its connection."""
+    with served(store, tmp_path, VEILCOUNT_RATE_LIMIT=str(RATE)) as server:
+        headers = {"Content-Type": BINARY_TYPE}
+        begun = time.monotonic()
+        statuses = [send(server.url, body(collection())).status_code]
+        first = time.monotonic()
+        server.ask("GET", "/docs")
+        for _ in range(SENT):
+            statuses.append(send(server.url, body(collection())).status_code)
+            before = time.monotonic()
+            kept = server.ask("POST", "/v1/reports", data=body(collection()), headers=headers)
+            statuses.append(kept.status_code)
+        ended = time.monotonic()
+
+    least = min(len(statuses), BURST + int(RATE * (before - first)) - 1)
+    assert least <= statuses.count(200) <= BURST + RATE * (ended - begun) + 1
+    assert {*statuses} <= {200, 429}
