@@ -105,9 +105,7 @@ class TunnelEnd(asyncio.BufferedProtocol):
             self._other.resume_reading()
 
 
-async def connect(
-    transport: asyncio.Transport, client: TunnelEnd, paths: Iterable[Path]
-) -> None:
+async def connect(transport: asyncio.Transport, client: TunnelEnd, paths: Iterable[Path]) -> None:
     """Connect a connection that is not read now to the first server that takes it."""
     loop = asyncio.get_running_loop()
     server = TunnelEnd(lambda: None, passes_end=False)
