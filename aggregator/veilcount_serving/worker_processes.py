@@ -105,7 +105,7 @@ def run_workers(
         run = None
         if has_front:
             folder = stack.enter_context(socket_folder())
-            workers = ready.workers if spreads else 1
+            workers = ready.workers if spreads else 0
             run = partial(run_fronted_worker, Fronts(ready.bind, Path(folder), turns, workers))
         try:
             server.serve(run, target_loader=cast("Any", load), wrap_loader=False)

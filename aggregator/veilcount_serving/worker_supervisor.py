@@ -101,7 +101,7 @@ class WorkerSupervisor(MPServer):
         self._shared = bind if shares_socket else None
 
     def _init_shared_socket(self) -> None:
-        super()._init_shared_socket()
+        super()._init_shared_socket()  # type: ignore[no-untyped-call]
         if self._sso is None and self._shared is not None:  # by itself it shares Unix sockets
             self._sso = self._shared.bound()
 
