@@ -1,7 +1,7 @@
 """What a second worker on one SQLite file costs: requests a second for each CPU second, by turns.
 
-Two workers write the same file in turns, so each forms smaller groups, and what one remembers of
-the file the other makes stale. Both servers are loaded within the same few seconds.
+One of two workers takes all reports, and its groups are as large as those of one that is alone; the
+other one stands by. Both servers are loaded within the same few seconds.
 """
 
 from __future__ import annotations
