@@ -95,6 +95,17 @@ class Devices:
                 return str(answer.json()["verdicts"][0])
 
 
+def take_over(server: Server, folder: Path, how: signal.Signals) -> bool:
+    """End the worker whose turn it is; return whether the next one had stood by, and not begun."""
+    wait_until(lambda: len(server.workers()) == 2)
+    ended, before = owner(folder), server.workers()
+    os.kill(ended, how)
+    wait_until(lambda: owner(folder) not in {0, ended})
+    had_stood_by = owner(folder) in before
+    wait_until(lambda: ended not in server.workers())
+    return had_stood_by
+
+
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_whose_turn_it_is_may_end_at_any_time(
     store: str, tmp_path: Path, how: signal.Signals
@@ -108,13 +119,7 @@ def test_whose_turn_it_is_may_end_at_any_time(
         with devices.sending():
             for _ in range(TURNS):
                 devices.wait_for_more()
-                wait_until(lambda: len([*server.workers()]) == 2)
-                ended, before = owner(tmp_path), {*server.workers()}
-                os.kill(ended, how)
-                wait_until(lambda pid=ended: owner(tmp_path) not in {0, pid})
-
-                assert owner(tmp_path) in before
-                wait_until(lambda pid=ended: pid not in server.workers())
+                assert take_over(server, tmp_path, how)
             devices.wait_for_more()
 
     assert counted(store) == len(devices.verdicts)
@@ -172,14 +177,14 @@ def test_a_rate_limit_is_that_of_the_server(store: str, tmp_path: Path) -> None:
         def status(_: int) -> int:
             return send(server.url, body(collection())).status_code
 
-        def status_behind_a_page() -> int:
+        def status_after_a_page() -> int:
             url = f"{server.url}/v1/reports"
             return browser.post(url, body(collection()), headers=headers, timeout=30).status_code
 
         begun = time.monotonic()
         at_once = [*devices.map(status, range(BURST))]
         browser.get(f"{server.url}/docs", timeout=30)
-        later = [each for _ in range(SENT) for each in (status(0), status_behind_a_page())]
+        later = [each for _ in range(SENT) for each in (status(0), status_after_a_page())]
         most = BURST + RATE * (time.monotonic() - begun) + 1
 
     assert at_once == [200] * BURST
