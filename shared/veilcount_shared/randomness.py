@@ -109,7 +109,7 @@ class SystemRandomSource(RandomSource):
         return self._pooled()
 
     def draws(self, bounds: Iterable[int]) -> list[int]:
-        """Return a uniform integer below each bound, in the time of fewer calls: a subset is twenty."""
+        """Return a uniform integer below each bound, with one check of the process for all."""
         self._notice_fork()
         word, drawn = self._pooled, []
         for n in bounds:
