@@ -14,6 +14,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -47,13 +48,14 @@ class Served:
     server: Server
     store: str
     file: Path
+    sockets: Path
 
     def public(self) -> socket.socket:
         return socket.create_connection((HOST, self.server.port), 20)
 
     def private(self) -> socket.socket:
         """Connect to the server behind the front."""
-        (path,) = self.file.parent.glob("veilcount-*/1")
+        (path,) = self.sockets.glob("veilcount-*/1")
         connection = socket.socket(socket.AF_UNIX)
         connection.settimeout(20)
         connection.connect(str(path))
@@ -66,9 +68,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     url = f"sqlite:///{folder}/store.db"
     with closing(open_store(url, make=True)) as store:
         add_definitions(store, DefinitionSource(KNOWN), datetime.now(UTC), "test")
-    with Server(url, folder, environ={"TMPDIR": str(folder)}) as server:
+    with TemporaryDirectory() as short, Server(url, folder, environ={"TMPDIR": short}) as server:
         server.wait_until_open()
-        yield Served(server, url, folder / "store.db")
+        yield Served(server, url, folder / "store.db", Path(short))
 
 
 def say(connect: Callable[[], socket.socket], raw: bytes) -> Heard:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 import requests
@@ -27,6 +28,13 @@ DEVICES, TURNS, BETWEEN = 6, 3, 40
 RATE = 5
 BURST = 2 * RATE
 SENT = 30
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder whose path is short enough for that of a socket in it."""
+    with TemporaryDirectory() as name:
+        yield Path(name)
 
 
 @contextmanager
@@ -108,18 +116,18 @@ def take_over(server: Server, folder: Path, how: signal.Signals) -> bool:
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_whose_turn_it_is_may_end_at_any_time(
-    store: str, tmp_path: Path, how: signal.Signals
+    store: str, folder: Path, how: signal.Signals
 ) -> None:
     """The worker that stands by goes on: nothing is lost, and nothing counts twice.
 
     What was committed has been answered, too, unless the worker was killed.
     """
-    with served(store, tmp_path) as server:
+    with served(store, folder) as server:
         devices = Devices(server.url)
         with devices.sending():
             for _ in range(TURNS):
                 devices.wait_for_more()
-                assert take_over(server, tmp_path, how)
+                assert take_over(server, folder, how)
             devices.wait_for_more()
 
     assert counted(store) == len(devices.verdicts)
@@ -127,7 +135,7 @@ def test_whose_turn_it_is_may_end_at_any_time(
 
 
 def test_what_is_answered_while_the_server_ends_was_counted_and_nothing_else(
-    store: str, tmp_path: Path
+    store: str, folder: Path
 ) -> None:
     outcomes: Counter[object] = Counter()
 
@@ -138,7 +146,7 @@ def test_what_is_answered_while_the_server_ends_was_counted_and_nothing_else(
         except requests.ConnectionError:  # refused: it has ended
             outcomes["ended"] += 1
 
-    with served(store, tmp_path) as server, ThreadPoolExecutor(DEVICES) as threads:
+    with served(store, folder) as server, ThreadPoolExecutor(DEVICES) as threads:
         living = [threads.submit(live) for _ in range(DEVICES)]
         wait_until(lambda: outcomes[200] > BETWEEN)
 
@@ -149,10 +157,10 @@ def test_what_is_answered_while_the_server_ends_was_counted_and_nothing_else(
     assert outcomes == {200: counted(store), "ended": DEVICES}
 
 
-def test_the_other_worker_answers_pages(store: str, tmp_path: Path) -> None:
+def test_the_other_worker_answers_pages(store: str, folder: Path) -> None:
     """Stopped in its tracks it answers none, and holds up neither reports nor probes."""
-    with served(store, tmp_path) as server, ThreadPoolExecutor(1) as browser:
-        others = {*server.workers()} - {owner(tmp_path)}
+    with served(store, folder) as server, ThreadPoolExecutor(1) as browser:
+        others = {*server.workers()} - {owner(folder)}
         with stopped(others):
             page = browser.submit(get, f"{server.url}/docs")
             reports = [send(server.url, body(collection())).status_code for _ in range(BETWEEN)]
@@ -164,11 +172,11 @@ def test_the_other_worker_answers_pages(store: str, tmp_path: Path) -> None:
         assert page.result().status_code < 400
 
 
-def test_a_rate_limit_is_that_of_the_server(store: str, tmp_path: Path) -> None:
+def test_a_rate_limit_is_that_of_the_server(store: str, folder: Path) -> None:
     """Not half of it for the worker that takes reports, nor more behind a page."""
     headers = {"Content-Type": BINARY_TYPE}
     with (
-        served(store, tmp_path, VEILCOUNT_RATE_LIMIT=str(RATE)) as server,
+        served(store, folder, VEILCOUNT_RATE_LIMIT=str(RATE)) as server,
         ThreadPoolExecutor(BURST) as devices,
         requests.Session() as browser,
     ):
