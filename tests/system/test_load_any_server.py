@@ -66,7 +66,7 @@ def test_every_collection_is_loaded_and_a_missing_key_is_named(tmp_path: Path) -
 
 def load(url: str, keys: dict[str, str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, str(ROOT / "loadtests" / "run.py"), "--against", url, "--seconds", "8"],
+        [sys.executable, str(ROOT / "loadtests" / "run.py"), "--against", url, "--seconds", "4"],
         cwd=ROOT,
         env={name: v for name, v in os.environ.items() if not name.startswith("VEILCOUNT_")} | keys,
         capture_output=True,

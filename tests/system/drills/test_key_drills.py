@@ -34,7 +34,7 @@ from .operator_host import AGGREGATOR, Drill, Host
 SENT = 100  # reports that are acknowledged before a drill goes on
 
 
-@pytest.fixture(params=["sqlite", "redis"])
+@pytest.fixture(params=["sqlite", pytest.param("redis", marks=pytest.mark.full)])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """A store: "" is a file of the host."""
     if request.param == "sqlite":
