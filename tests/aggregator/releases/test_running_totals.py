@@ -5,6 +5,7 @@ Seeded; alpha = 1e-4 for more misses than an interval may have.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from math import isclose, sqrt
 from pathlib import Path
