@@ -22,7 +22,7 @@ from veilcount_client.state.sqlite import SqliteState
 from veilcount_shared import Collection
 from veilcount_shared.domain import Boolean
 
-from ...vectors.wrong_states.consent_and_clocks import forgets_at_a_restart
+from ...vectors.wrong_states.wrong_consents import forgets_at_a_restart
 from ..device_fixtures import HOUR, MINUTE, Device, at, one_collection
 from ..planting import Plant, in_place_of
 from .emissions import LIVES, NEVER, Life, Stream, assert_alike, at_once, emissions, recording

@@ -3,10 +3,10 @@
 Area `states` of the wrong clients: (name, plant), each a mistake of a plausible author.
 """
 
-from . import answers, consent_and_clocks, delivery
+from . import wrong_answers, wrong_consents, wrong_delivery
 
 WRONG_CLIENTS = (
-    *answers.WRONG_CLIENTS,
-    *delivery.WRONG_CLIENTS,
-    *consent_and_clocks.WRONG_CLIENTS,
+    *wrong_answers.WRONG_CLIENTS,
+    *wrong_delivery.WRONG_CLIENTS,
+    *wrong_consents.WRONG_CLIENTS,
 )
