@@ -102,6 +102,7 @@ class Provider:
             "nonce": attempt["nonce"],
         }
         self.change(claims)
+        claims = {name: value for name, value in claims.items() if value is not None}
         token = self.sign(claims, self.key)
         return {"access_token": "x", "token_type": "Bearer", "id_token": token}, 200
 

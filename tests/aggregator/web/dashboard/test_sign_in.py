@@ -118,27 +118,18 @@ WRONG_CLAIMS: dict[str, Claims] = {
     "nonce": {"nonce": "of another log-in"},
     "expired": {"exp": int(time.time()) - 3600},
     "groups": {"groups": "data"},
+    **{f"no {claim}": {claim: None} for claim in ("iss", "aud", "exp", "nonce")},
 }
 
 
 @pytest.mark.parametrize("claims", WRONG_CLAIMS.values(), ids=WRONG_CLAIMS)
-def test_a_token_that_says_something_else_logs_nobody_in(
+def test_a_token_that_says_something_else_or_leaves_it_out_logs_nobody_in(
     visitor: Visitor, provider: Provider, claims: Claims
 ) -> None:
     provider.change = lambda honest: honest.update(claims)
     page = signed_in(visitor, provider)
 
     assert page.status == 502
-    assert visitor.get("/").leads_to == "/login"
-
-
-@pytest.mark.parametrize("claim", ["iss", "aud", "exp", "nonce"])
-def test_a_token_that_leaves_something_out_logs_nobody_in(
-    visitor: Visitor, provider: Provider, claim: str
-) -> None:
-    provider.change = lambda honest: honest.pop(claim)
-
-    assert signed_in(visitor, provider).status == 502
     assert visitor.get("/").leads_to == "/login"
 
 
