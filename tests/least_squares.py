@@ -42,7 +42,10 @@ def exact_weights(periods: int, missing: Collection[int] = frozenset()) -> list[
 
 def solved(matrix: list[list[Exact]], rights: list[list[Exact]]) -> list[list[Exact]]:
     """The solution of a regular system for each right side, by one elimination."""
-    rows = [[*line, *values] for line, *values in zip(matrix, *rights, strict=True)]
+    rows = [list(line) for line in matrix]
+    for right in rights:
+        for line, value in zip(rows, right, strict=True):
+            line.append(value)
     for place in range(len(matrix)):
         pivot = next(row for row in rows[place:] if row[place])
         rows.remove(pivot)

@@ -31,9 +31,9 @@ def test_every_collection_is_loaded_and_a_missing_key_is_named(tmp_path: Path) -
             for name, role in (("KEY", Role.ANALYST), ("DEVICE_KEY", Role.DEVICE))
         }
     file = tmp_path / "collections.toml"
-    keys = {"model": "central", "budget": 1, "from": now.date(), "until": "2099-01-01"}
-    _, _, central = definitions_text(crash=keys).partition("\n")  # without the app
-    text = definitions(now.date()) + central
+    dates = {"from": now.date(), "until": "2099-01-01"}
+    central = definitions_text("", dates, crash={"model": "central", "budget": 1})
+    text = definitions(now.date()) + central.partition("\n")[2]  # without the app
     file.write_text(text, encoding="utf-8")
     with Server(url, tmp_path, "--collections", str(file)) as server:
         away = load(f"http://127.0.0.1:{free_port()}", {})

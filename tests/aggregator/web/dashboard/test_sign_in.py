@@ -226,9 +226,7 @@ def test_a_person_of_no_group_reads_which_groups_may(visitor: Visitor, provider:
     assert "sales" not in page.text
 
 
-def test_keys_go_on_to_work_while_the_provider_does_not(
-    tmp_path: Path, deployed: Deployment
-) -> None:
+def test_keys_go_on_to_work_while_the_provider_does_not(tmp_path: Path) -> None:
     with deployment(
         tmp_path, sign_in=file(tmp_path, ROLES, OPENID.format(issuer="http://127.0.0.1:9"))
     ) as made:
