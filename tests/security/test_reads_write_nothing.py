@@ -13,8 +13,13 @@ from dataclasses import dataclass, field
 import pytest
 
 from veilcount_aggregator.queries import Snapshot
-from veilcount_aggregator.records.api_keys import Role, create_key, load_api_keys, record_key_use
-from veilcount_aggregator.records.key_uses import KeyUses
+from veilcount_aggregator.records.api_keys import (
+    KeyUses,
+    Role,
+    create_key,
+    load_api_keys,
+    record_key_use,
+)
 from veilcount_aggregator.records.sessions import begin_session
 from veilcount_aggregator.service import Aggregator
 from veilcount_aggregator.store import ServiceCounter, Store

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
-from ..batch_rules import BatchRules, default_grace
-from ..definition_record import Definition
+from ..definition_record import BatchRules, Definition, default_grace
 from ..enums import Linkage, Model
 from ..errors import DefinitionError
 from ..kinds import kind_of

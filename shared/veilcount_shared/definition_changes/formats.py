@@ -19,8 +19,7 @@ from .changes import (
     month_epsilon,
     spending,
 )
-from .findings import findings
-from .sentences import changed_sentences
+from .findings import changed_sentences, findings
 
 NONE = "-"  # of a question that is new, or gone
 COLUMNS = (

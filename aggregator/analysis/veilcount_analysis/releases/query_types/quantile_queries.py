@@ -21,10 +21,10 @@ from veilcount_shared.kinds import CellLabel
 
 from ...errors import QueryError
 from ...series.packed_rows import Counters
-from ..crossing import crossing
 from ..noise import noise_distribution
 from ..noise_kinds import DrawnNoise, NoiseKind
 from ..prefix_sums import MAX_PERIODS, PrefixStrategy, best_strategy
+from ..quantile import crossing
 from ..query import (
     CandidateScores,
     Figure,
