@@ -26,6 +26,13 @@ from ..sensitivity import histogram_sensitivity, squared_histogram_sensitivity
 MAX_HISTOGRAM_VALUES = 1 << 16  # each value's noise costs some 7 us and a line of the answer
 
 
+def require_few_values(written: object, collection: Collection) -> None:
+    """Refuse a query of each value where there are too many."""
+    if collection.inputs > MAX_HISTOGRAM_VALUES:
+        most = f"{collection.inputs:,} values, at most {MAX_HISTOGRAM_VALUES:,}"
+        raise QueryError("query", written, f"{most}: ask for a count, sum or mean")
+
+
 @dataclass(frozen=True, slots=True)
 class HistogramQuery(ParallelQuery):
     """How many answers each value has. One answer is in one cell: c, or 2 c when substituted."""
@@ -44,13 +51,7 @@ class HistogramQuery(ParallelQuery):
     def parse(cls, written: object, collection: Collection) -> Query | None:
         if written != "histogram":
             return None
-        if collection.inputs > MAX_HISTOGRAM_VALUES:
-            raise QueryError(
-                "query",
-                written,
-                f"{collection.inputs:,} values, at most {MAX_HISTOGRAM_VALUES:,}:"
-                " ask for a count, sum or mean",
-            )
+        require_few_values(written, collection)
         return cls(collection.inputs)
 
     def parts(self, collection: Collection) -> tuple[QueryPart, ...]:
