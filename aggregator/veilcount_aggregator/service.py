@@ -15,11 +15,7 @@ from veilcount_shared.shuffling.batch_record import BatchRecord
 from veilcount_shared.shuffling.part import BatchPart
 from veilcount_shared.verdict import Verdict
 
-from .errors import (
-    ClockUntrusted,
-    StoreError,
-    StoreUnavailable,
-)
+from .errors import ClockUntrusted, StoreError, StoreUnavailable
 from .intake.decode import DecodedBody, DecodedGroup, decode_group
 from .intake.group_intake import IntakeRequest
 from .intake.pipeline import IntakeDays, IntakeFailed, IntakePipeline, Outcome

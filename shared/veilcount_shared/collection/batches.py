@@ -32,10 +32,7 @@ def read_batch(value: object, model: Model, unit: Unit) -> BatchRules:
         if key not in _KEYS:
             raise DefinitionError(f"batch.{key}", entry, f"unknown key: give {', '.join(_KEYS)}")
     sizes = TRUST_MODELS[model].batch_sizes
-    chosen: dict[str, Any] = {
-        "least": sizes.default if sizes else 0,
-        "grace": default_grace(unit),
-    }
+    chosen: dict[str, Any] = {"least": sizes.default if sizes else 0, "grace": default_grace(unit)}
     chosen |= {key: _READERS.get(key, read_whole)(f"batch.{key}", value[key]) for key in value}
     return BatchRules(**chosen)
 

@@ -29,14 +29,7 @@ from ...store.retention.retention_guard import ConfirmedDay, read_confirmed_day
 from ...store.store_url import redact_url
 from . import options
 from .main import EXIT_NEGATIVE, EXIT_OK, NegativeResult
-from .output import (
-    Facts,
-    confirm_by_typing,
-    print_result,
-    require_terminal,
-    spinner,
-    status_line,
-)
+from .output import Facts, confirm_by_typing, print_result, require_terminal, spinner, status_line
 
 AGREED, ACCEPTED, ACTOR = "destroyed", "accept", "cli"
 

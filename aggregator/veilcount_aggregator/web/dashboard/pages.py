@@ -94,17 +94,7 @@ def page(
 
     def declare(view: View) -> View:
         declared = Page(
-            view,
-            rule,
-            role,
-            tab,
-            order,
-            methods,
-            computes,
-            form_bytes,
-            live,
-            cookies,
-            every_app,
+            view, rule, role, tab, order, methods, computes, form_bytes, live, cookies, every_app
         )
         PAGES[declared.name] = declared
         return view

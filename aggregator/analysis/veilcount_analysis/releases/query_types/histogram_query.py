@@ -12,15 +12,7 @@ from veilcount_shared.kinds import CellLabel
 from ...errors import QueryError
 from ...series.packed_rows import Counters
 from ..noise_kinds import DrawnNoise
-from ..query import (
-    Figure,
-    Noised,
-    ParallelQuery,
-    Query,
-    QueryOption,
-    QueryPart,
-    count_interval,
-)
+from ..query import Figure, Noised, ParallelQuery, Query, QueryOption, QueryPart, count_interval
 from ..sensitivity import histogram_sensitivity, squared_histogram_sensitivity
 
 MAX_HISTOGRAM_VALUES = 1 << 16  # each value's noise costs some 7 us and a line of the answer

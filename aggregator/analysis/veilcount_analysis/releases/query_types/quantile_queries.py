@@ -35,11 +35,7 @@ from ..query import (
     QueryOption,
     QueryPart,
 )
-from ..sensitivity import (
-    histogram_sensitivity,
-    rank_sensitivity,
-    squared_histogram_sensitivity,
-)
+from ..sensitivity import histogram_sensitivity, rank_sensitivity, squared_histogram_sensitivity
 from .histogram_query import MAX_HISTOGRAM_VALUES, require_few_values
 
 MAX_LEAVES = MAX_PERIODS  # of a tree: of more values, each leaf is several

@@ -19,15 +19,7 @@ from veilcount_shared.kinds import CellLabel
 
 from ...series.packed_rows import Counters
 from ..noise_kinds import DrawnNoise
-from ..query import (
-    CandidateScores,
-    Figure,
-    Noised,
-    Query,
-    QueryOption,
-    QueryPart,
-    count_interval,
-)
+from ..query import CandidateScores, Figure, Noised, Query, QueryOption, QueryPart, count_interval
 from ..sensitivity import contributions, count_sensitivity
 from .histogram_query import MAX_HISTOGRAM_VALUES, require_few_values
 
