@@ -145,17 +145,29 @@ level = click.option(
 )
 
 
-def bind(address: str, help_text: str = BINDS, **more: Any) -> Callable[[Command], Command]:
+def bind(
+    address: str, about: str = BINDS, envvar: str | None = None
+) -> Callable[[Command], Command]:
     """Return the option of a server's address."""
-    about = {"show_default": True, "metavar": "ADDRESS", "help": help_text}
-    return click.option("--bind", default=address, **about, **more)
+    return click.option(
+        "--bind", default=address, show_default=True, metavar="ADDRESS", help=about, envvar=envvar
+    )
 
 
-def collections_files(*, required: bool = True, **more: Any) -> Callable[[Command], Command]:
+def collections_files(
+    *, required: bool = True, envvar: str | None = None
+) -> Callable[[Command], Command]:
     """Return the option of definitions files."""
-    about = {"type": click.Path(path_type=Path), "metavar": "FILE", "multiple": True}
-    about |= {"help": "Definitions file; repeatable.", "required": required}
-    return click.option("--collections", "files", **about, **more)
+    return click.option(
+        "--collections",
+        "files",
+        type=click.Path(path_type=Path),
+        multiple=True,
+        required=required,
+        metavar="FILE",
+        envvar=envvar,
+        help="Definitions file; repeatable.",
+    )
 
 
 def setting_options(*names: str) -> Callable[[Command], Command]:
