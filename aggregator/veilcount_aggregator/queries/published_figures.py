@@ -11,10 +11,9 @@ would subtract them from a published tally [docs/threat-model.md, "Published fig
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import cast
 
 import numpy as np
 from msgspec.structs import replace
@@ -34,12 +33,12 @@ from veilcount_shared.schedule import period_end
 from veilcount_shared.shuffling.times import UNFINISHED_FOR, grace_end
 
 from ..records.definitions import Catalog
-from ..store import Cell, ServiceCounter, Store
+from ..store import Cell, ServiceCounter
 from .estimate import estimate_counts
 from .estimate_schema import EstimateResult
 from .headline import headline
 from .releases import ReleaseView, series_releases
-from .snapshot import CollectionNotFound, Snapshot
+from .snapshot import CollectionNotFound, Snapshot, Tallies
 
 LEAST = 100  # reports of a period, and of a segment in it
 MOST_COUNTERS = 2_000_000  # of a collection, over its periods: some 15 MB of files
@@ -92,7 +91,7 @@ class PublishedFigures:
     series: Series
     counters: tuple[OpenCounters, ...] = ()
     estimate: EstimateResult | None = None
-    snapshot: Snapshot | None = None
+    snapshot: Tallies | None = None
     headline: Headline | None = None
     releases: tuple[ReleaseView, ...] = ()
 
@@ -134,7 +133,7 @@ def published_estimate(source: CountersSource) -> EstimateResult:
     return replace(result, series=[replace(series, ranges=ranges)])
 
 
-def _headline(snapshot: Snapshot, series: Series, estimate: EstimateResult) -> Headline | None:
+def _headline(snapshot: Tallies, series: Series, estimate: EstimateResult) -> Headline | None:
     """Return the finding, by the published counters alone."""
     (estimated,) = estimate.series
     newest = estimated.ranges[-1]
@@ -209,7 +208,7 @@ class PublishedCounters:
         """Return the counters of cells together."""
         return sum((self.source.counters.get(cell, self._none) for cell in cells), self._none)
 
-    def service_counts(self) -> Mapping[ServiceCounter, int]:
+    def service_counts(self) -> dict[ServiceCounter, int]:
         """Return nothing: rejected reports are not published."""
         return {}
 
@@ -218,8 +217,8 @@ class PublishedCounters:
         return np.zeros(self.source.series.counters, np.int64)
 
 
-def published_snapshot(source: CountersSource) -> Snapshot:
+def published_snapshot(source: CountersSource) -> Tallies:
     """Return published counters as queries read a store, as of the last published day."""
     series = source.series
     catalog = Catalog({series.fingerprint: series}, {series.collection.name: (series,)})
-    return Snapshot(catalog, cast("Store", PublishedCounters(source)), source.today)
+    return Tallies(catalog, PublishedCounters(source), source.today)
