@@ -12,7 +12,7 @@ from math import ceil
 
 from veilcount_shared.shuffling.part import MAX_PARTS, PART_REPORTS
 from veilcount_shared.shuffling.times import SENDING_SHARE
-from veilcount_shuffler.disk_limit import COPIES
+from veilcount_shuffler.crowd_limit import COPIES
 
 from .scale import COSTS, DAY, DEPLOYMENT, GIGA, MICRO, TERA, _few, _head, _line
 

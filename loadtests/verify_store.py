@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcount_aggregator.records.verdict_counts import counts_by_series
+from veilcount_aggregator.records.service_counters import counts_by_series
 from veilcount_aggregator.store import Cell, Store
 from veilcount_analysis import estimate
 from veilcount_analysis.estimation import MeanEstimate, ShareEstimates

@@ -15,11 +15,7 @@ from veilcount_shared.shuffling.batch_record import BatchRecord
 from veilcount_shared.shuffling.part import BatchPart
 from veilcount_shared.verdict import Verdict
 
-from .errors import (
-    ClockUntrusted,
-    StoreError,
-    StoreUnavailable,
-)
+from .errors import ClockUntrusted, StoreError, StoreUnavailable
 from .intake.decode import DecodedBody, DecodedGroup, decode_group
 from .intake.group_intake import IntakeRequest
 from .intake.pipeline import IntakeDays, IntakeFailed, IntakePipeline, Outcome
@@ -32,10 +28,10 @@ from .intake.store_writer import StoreWriter
 from .queries import Snapshot
 from .queries.published_figures import publishing_problem
 from .queries.publishing_key import read_publishing_key
+from .records.api_keys import KeyUses
 from .records.cache import CatalogCache, CatalogSnapshot
 from .records.counter_admission import require_memory
 from .records.definitions import DefinitionSource, add_definitions, read_source
-from .records.key_uses import KeyUses
 from .records.service_counters import ServiceCounters
 from .records.shuffled_batches.batch_counts import (
     BATCH,

@@ -142,7 +142,7 @@ class Settings:
     )
     journal: Path | None = _file_setting(  # noqa: RUF009 - a field
         "Journal of central releases, one line each (default: next to a SQLite store;"
-        " required with Redis).",
+        " required with Redis)."
     )
     max_pseudonyms_per_body: int = _setting(
         "Pseudonyms in one request body while no device key is required.",
@@ -180,10 +180,10 @@ class Settings:
         write=",".join,
     )
     publish_key: Path | None = _file_setting(  # noqa: RUF009 - a field
-        "Private key that signs published counters, a file of `veilcount publish-key`.",
+        "Private key that signs published counters, a file of `veilcount publish-key`."
     )
     sign_in: Path | None = _file_setting(  # noqa: RUF009 - a field
-        "File of who may open the pages by an OpenID provider or a proxy, by their groups.",
+        "File of who may open the pages by an OpenID provider or a proxy, by their groups."
     )
     proxy_request_ids: bool = _setting(
         "Take the ids of requests from the proxy's header X-Veilcount-Request-Id.",

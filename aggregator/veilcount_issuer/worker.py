@@ -164,11 +164,7 @@ class IssuerWorker:
             store.close()
             raise
         app, self._metrics = create_issuer_app(
-            self._issuer,
-            verifier,
-            faults=self.faults,
-            rate=rate,
-            origins=self._settings.origins,
+            self._issuer, verifier, faults=self.faults, rate=rate, origins=self._settings.origins
         )
         self._app = app
 

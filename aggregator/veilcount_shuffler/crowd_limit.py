@@ -1,4 +1,8 @@
-"""How many reports a crowd may have: a batch has 65,535 parts at most, covers among them.
+"""How full the disk may become, and how many reports a crowd may have.
+
+As much as is held must fit on the disk three times more, to be shuffled.
+
+A batch has 65,535 parts at most, covers among them.
 
 A crowd that holds as many takes no more: its devices keep their reports, as by a full disk. Workers
 count the records of all files, doubles included, and each by itself, with a reserve for what the
@@ -7,6 +11,7 @@ others append meanwhile.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from veilcount_shared.shuffling.part import MAX_PARTS, PART_REPORTS
@@ -15,6 +20,8 @@ from .errors import ShufflerError
 from .held_file import CHECK_BYTES, held_files
 from .served_crowds import ServedCrowd
 
+LEAST_FREE = 64 << 20
+COPIES = 3  # buckets, order, and what comes meanwhile
 #: how many reports a worker appends before it looks at the files again
 MEASURED_AFTER = PART_REPORTS
 MOST_WRITERS = 256  # workers are 64 at most, and each is replaced by one at a time
@@ -55,3 +62,19 @@ def free_places(crowd: ServedCrowd, folder: Path) -> int:
     width = CHECK_BYTES + crowd.size
     held = sum(file.stat().st_size // width for file in held_files(folder))
     return max(0, MOST_SEALED - RESERVE - crowd.covers - held)
+
+
+class DiskLimit:
+    """Whether there is room for reports, as of the last measurement."""
+
+    def __init__(self, crowds: Path) -> None:
+        """Measure the disk of these crowds."""
+        self._crowds = crowds
+        self.has_space = False
+        self.measure()
+
+    def measure(self) -> None:
+        """Compare what is free with what is held."""
+        disk = os.statvfs(self._crowds)
+        held = sum(file.stat().st_size for file in self._crowds.glob("*/held.*"))
+        self.has_space = disk.f_bavail * disk.f_frsize >= LEAST_FREE + COPIES * held

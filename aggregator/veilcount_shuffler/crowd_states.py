@@ -162,12 +162,7 @@ class CrowdStates:
             )
 
     def _advance(
-        self,
-        what: str,
-        crowd_id: bytes,
-        before: CrowdState,
-        after: CrowdState,
-        **fields: object,
+        self, what: str, crowd_id: bytes, before: CrowdState, after: CrowdState, **fields: object
     ) -> bool:
         """Move a crowd on in one commit; False: it was not in the state that the move begins in."""
         columns = ", ".join(f"{name} = ?" for name in ("state", *fields))

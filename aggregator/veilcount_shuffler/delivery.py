@@ -95,14 +95,7 @@ def batch_head(row: CrowdRow, size: int) -> BatchHead:
     """Return what all parts of a batch say."""
     parts = part_count(row.reports + row.covers)
     return BatchHead(
-        row.batch_id,
-        row.crowd_id,
-        row.period,
-        row.reports,
-        row.covers,
-        row.digest,
-        parts,
-        size,
+        row.batch_id, row.crowd_id, row.period, row.reports, row.covers, row.digest, parts, size
     )
 
 

@@ -24,11 +24,7 @@ class NetworkLimit:
     """The limits of one worker, which has its share of the rate."""
 
     def __init__(
-        self,
-        rate: int,
-        workers: int,
-        clock: Callable[[], datetime],
-        seconds: Callable[[], float],
+        self, rate: int, workers: int, clock: Callable[[], datetime], seconds: Callable[[], float]
     ) -> None:
         """Admit `rate` envelopes an hour at all workers together; 0: no limit."""
         self._rate = rate / workers

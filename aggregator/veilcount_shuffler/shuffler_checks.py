@@ -13,9 +13,9 @@ from veilcount_serving.findings import Check, CheckResult, Finding, examine, ok,
 from veilcount_shared.errors import VeilcountError
 
 from .aggregator_client import HttpAggregator
+from .crowd_limit import DiskLimit
 from .crowd_states import CrowdStates
 from .disk import Disk
-from .disk_limit import DiskLimit
 from .errors import AggregatorAway
 from .hand_over import MOST_APART
 from .promise_check import check_promises

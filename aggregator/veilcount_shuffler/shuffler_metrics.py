@@ -16,9 +16,9 @@ from pathlib import Path
 
 from veilcount_shared.shuffling.batch_record import BatchState
 
+from .crowd_limit import DiskLimit
 from .crowd_states import CrowdRow, CrowdState, CrowdStates
 from .disk import Disk
-from .disk_limit import DiskLimit
 from .envelope_figures import HELD, EnvelopeFigures
 from .errors import ShufflerError
 from .problems import SHUFFLER_PROBLEMS

@@ -18,8 +18,9 @@ from typing import IO
 
 from veilcount_shared.randomness import RandomSource
 from veilcount_shared.shuffling.part import PART_REPORTS, batch_digest
+from veilcount_shared.shuffling.plain_report import PlainReport
+from veilcount_shared.shuffling.sealed_report import seal_report
 
-from .covers import sealed_covers
 from .crowd_folder import CrowdFolder
 from .disk import PENDING, Disk
 from .held_file import COVERS, encode_record, held_files, read_records
@@ -115,3 +116,12 @@ def _writer(path: Path, disk: Disk) -> IO[bytes]:
     disk.step("write")
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
     return os.fdopen(os.open(path, flags, 0o600), "wb", buffering=1 << 16)
+
+
+def sealed_covers(crowd: ServedCrowd, randomness: RandomSource) -> Iterator[bytes]:
+    """Yield the covers of a crowd, as many as its definition says."""
+    collection = crowd.collection
+    for _ in range(crowd.covers):
+        message = collection.randomizer.cover(randomness)
+        plain = PlainReport(collection.pack(message)).encode()
+        yield seal_report(crowd.config, crowd.crowd_id, crowd.period, plain)

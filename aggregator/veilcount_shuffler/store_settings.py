@@ -29,7 +29,6 @@ from .errors import ShufflerError
 SETTINGS, DEFINITIONS, CROWDS, WITNESS_ID = "settings", "definitions", "crowds", "witness.id"
 SIGNING_KEY, GATEWAY_KEYS, TARGET = "signing.key", "gateway-keys.json", "target.json"
 PUBLIC_FILE = "shuffler.pub"
-NAME = "shuffler"
 MOST_CROWDS = 2  # of a period: for the apps that have the newest key, and those with the one before
 
 

@@ -24,11 +24,7 @@ def main() -> None:
 
 def run_client(arguments: Sequence[str]) -> int:
     """Run a command of the client; for any other, say what to install."""
-    from veilcount_client.__main__ import (  # noqa: PLC0415 - the aggregator's need none of it
-        COMMANDS,
-        WRONG_USAGE,
-        run,
-    )
+    from veilcount_client.__main__ import COMMANDS, WRONG_USAGE, run  # noqa: PLC0415 - the aggregator's need none of it
 
     needed = install("aggregator")
     command = next(iter(arguments), "--help")

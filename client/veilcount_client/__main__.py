@@ -19,10 +19,7 @@ PROGRAM = "python -m veilcount_client"
 
 
 def run(
-    arguments: Sequence[str] | None = None,
-    *,
-    program: str = PROGRAM,
-    epilog: str | None = None,
+    arguments: Sequence[str] | None = None, *, program: str = PROGRAM, epilog: str | None = None
 ) -> int:
     """Return 0 if all is well, 1 if something is to be done, 2 if a file cannot be used."""
     main, *_ = parsers(program, epilog)

@@ -15,13 +15,7 @@ from veilcount_shared.collection import Presence
 
 from .delivery.worker import ClientWorker
 from .errors import NotAnAnswer
-from .recording.known_definitions import (
-    RowName,
-    known_definitions,
-    lineage_of,
-    remember,
-    row_names,
-)
+from .recording.known_definitions import RowName, known_definitions, lineage_of, remember, row_names
 from .state import ConsentDecision, PersonState, Resumption, StateError
 from .state.key_derivation import person_key
 

@@ -6,12 +6,11 @@ What validates, prices or serializes a collection takes this, and so needs no `C
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from fractions import Fraction
 from math import prod
 
 from . import periods
-from .batch_rules import BatchRules
 from .cached_property import cached_property
 from .domain import Domain
 from .enums import (
@@ -27,9 +26,71 @@ from .enums import (
     Takes,
 )
 from .periods import Unit
-from .population_margins import PopulationMargins
-from .question_group import QuestionGroup
 from .translations import Translations
+
+#: days after a period in which a device may send; longer periods are answered by rarer visitors
+_GRACE = {Unit.DAY: 3, Unit.WEEK: 7}
+_LONG_GRACE = 14
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchRules:
+    """The batch of a period: how small it may be, when it leaves, what hides a report in it."""
+
+    least: int  # reports without covers; a batch of fewer is never handed over
+    grace: int  # days
+    covers: int = 0
+    epsilon: Fraction | None = None  # against the server, by the covers alone
+    delta: Fraction | None = None
+    honest: int | None = None  # of `least` reports: for the page of accuracy, never a promise
+    allow_large_epsilon: bool = False
+
+    @property
+    def time_to_send(self) -> timedelta:
+        """How long after the end of a period a device may send its report."""
+        return timedelta(days=self.grace)
+
+
+def default_grace(unit: Unit) -> int:
+    """Return the days that a batch waits for the devices of a period."""
+    return _GRACE.get(unit, _LONG_GRACE)
+
+
+@dataclass(frozen=True, slots=True)
+class PopulationMargins:
+    """The shares of the categories of some segments, in their order; together 1 or 100.
+
+    Who consents differs from who does not: figures are reweighted to these margins. That is done to
+    figures alone, so a change begins no new series and reweights the reports of the old one.
+    """
+
+    shares: tuple[tuple[str, tuple[Fraction, ...]], ...]
+    source: str
+    as_of: date
+
+    @property
+    def normalized(self) -> dict[str, tuple[Fraction, ...]]:
+        """The shares by segment; of each together exactly 1."""
+        return {
+            name: tuple(share / sum(shares) for share in shares) for name, shares in self.shares
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionGroup:
+    """The members of a group, of which a person's root draws one, for the whole epsilon.
+
+    Split epsilon over d questions, and the variance of each grows with d squared; with a drawn
+    question it grows with d. The digest pins all members: whoever changes one changes the draw.
+    """
+
+    name: str
+    questions: tuple[str, ...]
+    digest: str
+
+    def number(self, collection: str) -> int:
+        """Return a member's place, which is the number that is drawn for it."""
+        return self.questions.index(collection)
 
 
 @dataclass(frozen=True, kw_only=True)

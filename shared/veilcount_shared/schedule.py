@@ -13,10 +13,10 @@ from functools import lru_cache
 
 from . import periods
 from .collection import Collection, Linkage
+from .definition_record import QuestionGroup
 from .limits import PSEUDONYM_BYTES
 from .mechanisms import TrendMechanism, TrendState
 from .periods import Unit
-from .question_group import QuestionGroup
 from .randomness import RandomSource
 
 SECRET_BYTES = 32

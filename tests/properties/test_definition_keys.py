@@ -23,10 +23,10 @@ from veilcount_shared.collection import (
     describe_held,
     parse_collections,
 )
+from veilcount_shared.definition_record import PopulationMargins
 from veilcount_shared.domain import Boolean, Choice, Cross, Number, OpenStrings
 from veilcount_shared.errors import DefinitionError
 from veilcount_shared.periods import Unit
-from veilcount_shared.population_margins import PopulationMargins
 
 from ..call_count import count_calls
 from .definition_harness import COHORT, definition_file, no_values_file, parse_definition

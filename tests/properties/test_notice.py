@@ -10,7 +10,6 @@ from string import Formatter
 import pytest
 
 from veilcount_shared import Collection
-from veilcount_shared.batch_rules import BatchRules
 from veilcount_shared.collection import (
     Adjacency,
     Cohort,
@@ -21,10 +20,10 @@ from veilcount_shared.collection import (
     Presence,
     Takes,
 )
+from veilcount_shared.definition_record import BatchRules, QuestionGroup
 from veilcount_shared.domain import Choice, OpenStrings
 from veilcount_shared.notice import MESSAGES, Count, Texts, notice, statements
 from veilcount_shared.periods import Unit
-from veilcount_shared.question_group import QuestionGroup
 from veilcount_shared.translations import Translation
 
 from ..notice_definitions import COLLECTIONS

@@ -25,8 +25,8 @@ from veilcount_shared.collection import (
     Model,
     parse_collections,
 )
+from veilcount_shared.definition_record import QuestionGroup
 from veilcount_shared.periods import Unit
-from veilcount_shared.question_group import QuestionGroup
 from veilcount_shared.randomness import RandomSource
 
 from .definition_harness import calendar_of, definition_file, no_values_file

@@ -6,11 +6,11 @@ from fractions import Fraction
 
 import pytest
 
-from veilcount_shared.batch_rules import BatchRules
 from veilcount_shared.collection import Collection, Linkage, Presence, batches
 from veilcount_shared.collection.compiled import parse_compiled
 from veilcount_shared.collection.lint import lint
 from veilcount_shared.compilation import compile_collections
+from veilcount_shared.definition_record import BatchRules
 from veilcount_shared.errors import DefinitionError
 from veilcount_shared.models import shuffled
 from veilcount_shared.models.local import Local

@@ -7,8 +7,8 @@ from datetime import date
 
 import pytest
 
+from veilcount_shared.definition_record import QuestionGroup
 from veilcount_shared.errors import DefinitionError
-from veilcount_shared.question_group import QuestionGroup
 
 from .definition_harness import COHORT, CUT, TWINS, definition_file, parse_definition, refused
 

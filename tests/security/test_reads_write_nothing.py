@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from veilcount_aggregator.queries import Snapshot
+from veilcount_aggregator.records import api_keys
 from veilcount_aggregator.records.api_keys import Role, create_key, load_api_keys, record_key_use
-from veilcount_aggregator.records.key_uses import KeyUses
 from veilcount_aggregator.records.sessions import begin_session
 from veilcount_aggregator.service import Aggregator
 from veilcount_aggregator.store import ServiceCounter, Store
@@ -155,7 +155,7 @@ def test_a_use_of_a_key_that_is_written_at_once_is_found(
 ) -> None:
     """As every first request of a day did: planted."""
     store, now = deployed.aggregator.store, deployed.clocks.now
-    monkeypatch.setattr(KeyUses, "add", lambda _, key, __: record_key_use(store, key, now))
+    monkeypatch.setattr(api_keys.KeyUses, "add", lambda _, key, __: record_key_use(store, key, now))
     writes, _ = writes_of(deployed, ESTIMATE)
 
     assert "change_records" in writes

@@ -14,7 +14,7 @@ from veilcount_shared.shuffling.part import PART_REPORTS, BatchPart
 from veilcount_shuffler.crowd_states import CrowdState
 from veilcount_shuffler.errors import NotTaken, ShufflerError
 from veilcount_shuffler.holding import EnvelopeAnswer
-from veilcount_shuffler.restored_store import check_witness
+from veilcount_shuffler.serve import check_witness
 
 from .parties import CheckingAggregator, HandClock, ShufflerStore, held, messages
 

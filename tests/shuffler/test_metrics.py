@@ -12,7 +12,7 @@ import pytest
 
 from tests.processes import wait_until
 from veilcount_shared.shuffling.batch_record import BatchState
-from veilcount_shuffler import disk_limit
+from veilcount_shuffler import crowd_limit
 from veilcount_shuffler.disk import Disk
 from veilcount_shuffler.envelope_figures import FILE, EnvelopeFigures, rounded
 from veilcount_shuffler.errors import StateUnavailable
@@ -236,7 +236,7 @@ def test_a_disk_that_is_too_full_is_shown_in_coarse_steps(
     store: ShufflerStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     free = read(metrics(store).exposition())
-    monkeypatch.setattr(disk_limit, "LEAST_FREE", 1 << 60)
+    monkeypatch.setattr(crowd_limit, "LEAST_FREE", 1 << 60)
     full = read(metrics(store).exposition())
 
     assert (free["takes_envelopes"], full["takes_envelopes"]) == (1, 0)

@@ -21,7 +21,7 @@ from veilcount_shared.shuffling.batch_record import BatchState
 from veilcount_shuffler import aggregator_client, hand_over
 from veilcount_shuffler.crowd_states import CrowdState
 from veilcount_shuffler.errors import AggregatorAway, NotTaken, ShufflerError, StateUnavailable
-from veilcount_shuffler.restored_store import check_witness
+from veilcount_shuffler.serve import check_witness
 from veilcount_shuffler.served_crowds import ServedCrowd, ServedCrowds, crowds_of
 from veilcount_shuffler.shuffling_pass import shuffle
 

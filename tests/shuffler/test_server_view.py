@@ -27,7 +27,7 @@ from veilcount_shared.oblivious_http.key_config import KeyConfig
 from veilcount_shared.shuffling.envelope import Envelope
 from veilcount_shared.shuffling.part import BatchPart
 from veilcount_shared.shuffling.sealed_report import seal_report
-from veilcount_shuffler import covers, crowd_states, held_file, shuffling_pass
+from veilcount_shuffler import crowd_states, held_file, shuffling_pass
 from veilcount_shuffler.disk import Disk
 from veilcount_shuffler.holding import EnvelopeAnswer
 
@@ -90,7 +90,7 @@ def seeded() -> Iterator[None]:
 
     with ExitStack() as stack:
         stack.enter_context(patch("os.urandom", stream.randbytes))
-        stack.enter_context(patch.object(covers, "seal_report", seal))
+        stack.enter_context(patch.object(shuffling_pass, "seal_report", seal))
         yield
 
 

@@ -219,12 +219,7 @@ class Param:
 
 COMPARED = {"gt": operator.gt, "ge": operator.ge, "lt": operator.lt, "le": operator.le}
 #: of JSON Schema
-KEYWORDS = {
-    "gt": "exclusiveMinimum",
-    "ge": "minimum",
-    "lt": "exclusiveMaximum",
-    "le": "maximum",
-}
+KEYWORDS = {"gt": "exclusiveMinimum", "ge": "minimum", "lt": "exclusiveMaximum", "le": "maximum"}
 SCHEMAS: Mapping[Any, Mapping[str, str]] = {
     bool: {"type": "boolean"},
     date: {"type": "string", "format": "date"},

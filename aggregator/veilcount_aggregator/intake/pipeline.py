@@ -20,8 +20,7 @@ from veilcount_shared.report import Losses
 from veilcount_shared.verdict import Verdict
 
 from ..errors import ClockUntrusted, StoreError, StoreUnavailable
-from ..records.service_counters import ServiceCounters
-from ..records.verdict_counts import BY_BODY, LOSS
+from ..records.service_counters import BY_BODY, LOSS, ServiceCounters
 from ..store import (
     CODES,
     COUNTED,

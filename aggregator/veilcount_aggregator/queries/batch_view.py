@@ -6,13 +6,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from veilcount_analysis.planning.batches import BatchPlan
-from veilcount_analysis.text.number_format import (
-    decimal,
-    epsilon,
-    error_bar,
-    sentence_case,
-    share,
-)
+from veilcount_analysis.text.number_format import decimal, epsilon, error_bar, sentence_case, share
 from veilcount_analysis.text.view_parts import Table
 from veilcount_shared.guessing import percent
 from veilcount_shared.periods import Unit

@@ -110,12 +110,7 @@ class StoredSearches:
         strings, tested = Candidates.from_texts(domain, record.found), record.count.estimate
         alpha = chance_of_call(1, record.left, min(tested + 1, MOST_TESTS))
         return CandidateSearch(
-            strings.texts,
-            strings.places,
-            0,
-            round(tested),
-            alpha,
-            discovers=bool(domain.prefixes),
+            strings.texts, strings.places, 0, round(tested), alpha, discovers=bool(domain.prefixes)
         )
 
     def test(

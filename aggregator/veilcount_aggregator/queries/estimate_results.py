@@ -18,7 +18,7 @@ from veilcount_analysis.series.series import Series
 from veilcount_analysis.text.privacy_guarantees import epsilons, promise
 from veilcount_shared.report import MAX_BUCKET
 
-from ..records.verdict_counts import LOSS
+from ..records.service_counters import LOSS
 from ..store import VERDICT, ServiceCounter
 from .estimate_schema import EstimateResult, LossRow, RangeResult, SeriesResult
 

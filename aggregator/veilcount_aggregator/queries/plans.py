@@ -184,8 +184,7 @@ class PlanQuery(QueryParams):
         ),
     ] = REPORT_EPSILON
     public: Annotated[
-        bool,
-        parameter("Shuffled, of values: presence is public, so absence is not a value more."),
+        bool, parameter("Shuffled, of values: presence is public, so absence is not a value more.")
     ] = False
     grace: Annotated[
         int | None,

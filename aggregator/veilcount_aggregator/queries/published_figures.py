@@ -23,6 +23,7 @@ from veilcount_analysis.errors import CountsError
 from veilcount_analysis.kinds.estimate_query import MOST_ROWS, EstimateQuery
 from veilcount_analysis.kinds.headline import Headline
 from veilcount_analysis.mechanisms import handler_of
+from veilcount_analysis.series.packed_rows import Counters
 from veilcount_analysis.series.series import Series
 from veilcount_shared import Collection
 from veilcount_shared.collection import Model
@@ -32,11 +33,10 @@ from veilcount_shared.schedule import period_end
 from veilcount_shared.shuffling.times import UNFINISHED_FOR, grace_end
 
 from ..records.definitions import Catalog
-from ..store import Cell
+from ..store import Cell, ServiceCounter
 from .estimate import estimate_counts
 from .estimate_schema import EstimateResult
 from .headline import headline
-from .published_counters import published_snapshot
 from .releases import ReleaseView, series_releases
 from .snapshot import CollectionNotFound, Snapshot, Tallies
 
@@ -190,3 +190,35 @@ def _declared_with(collection: Collection, definitions: Sequence[Collection]) ->
         one for one in definitions if one.group == collection.group or one.twin == collection.name
     )
     return next(same, definitions[0])
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedCounters:
+    """The part of a store that an estimate of a local collection reads."""
+
+    source: CountersSource
+
+    def report_counts(self, series: Series) -> dict[Cell, int]:
+        """Return how many reports each tally holds."""
+        count = handler_of(series.collection.mechanism).report_count
+        counts = {Cell(*at): count(one) for at, one in self.source.counters.items()}
+        return {cell: number for cell, number in counts.items() if number}
+
+    def counters(self, _: Series, cells: Sequence[Cell]) -> Counters:
+        """Return the counters of cells together."""
+        return sum((self.source.counters.get(cell, self._none) for cell in cells), self._none)
+
+    def service_counts(self) -> dict[ServiceCounter, int]:
+        """Return nothing: rejected reports are not published."""
+        return {}
+
+    @property
+    def _none(self) -> Counters:
+        return np.zeros(self.source.series.counters, np.int64)
+
+
+def published_snapshot(source: CountersSource) -> Tallies:
+    """Return published counters as queries read a store, as of the last published day."""
+    series = source.series
+    catalog = Catalog({series.fingerprint: series}, {series.collection.name: (series,)})
+    return Tallies(catalog, PublishedCounters(source), source.today)

@@ -1,4 +1,4 @@
-"""API keys and their roles. A key is shown once; the store keeps its SHA-256.
+"""API keys, their roles and uses. A key is shown once; the store keeps its SHA-256.
 
 Thirty-two random bytes need no slow hash: they cannot be guessed.
 """
@@ -10,6 +10,7 @@ import hmac
 import json
 import secrets
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -17,6 +18,7 @@ from enum import StrEnum
 from veilcount_serving.errors import SettingsError
 from veilcount_shared.collection.validation import APP
 
+from ..errors import StoreError
 from ..store import Record, Records, RecordStore
 from ..store.records import update_records
 from .audit_log import audit_record
@@ -177,3 +179,24 @@ def record_key_use(store: RecordStore, key: ApiKey, now: datetime) -> None:
 def digest_secret(secret: str) -> str:
     """Return the SHA-256 under which the store knows a secret."""
     return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+class KeyUses:
+    """Collects uses, so that no request waits for a write or makes one. For any thread."""
+
+    def __init__(self) -> None:
+        self._days: dict[str, str] = {}  # by a key's id: the day of its last use here
+        self._unwritten: dict[str, ApiKey] = {}
+
+    def add(self, key: ApiKey, day: str) -> None:
+        """Add a use, unless one of this day is known."""
+        if key.used < day and self._days.get(key.id) != day:
+            self._days[key.id] = day
+            self._unwritten[key.id] = key
+
+    def write(self, store: RecordStore, now: datetime) -> None:
+        """Write the day to each key that was used; what cannot be written is left out."""
+        keys, self._unwritten = self._unwritten, {}
+        for key in keys.values():
+            with suppress(StoreError):
+                record_key_use(store, key, now)

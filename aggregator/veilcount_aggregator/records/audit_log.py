@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 
 from ..store import Record, RecordStore
+from ..store.records import update_records
 
 KIND = "audit"
 
@@ -29,6 +30,15 @@ def audit_record(store: RecordStore, now: datetime, actor: str, action: str, tar
     """Return the record of one act, for the change that does it."""
     at = now.strftime("%Y-%m-%dT%H:%M:%SZ")
     return AuditEntry(at, actor, action, target).record(store.record_count(KIND))
+
+
+def record_act(
+    store: RecordStore, now: datetime, actor: str, action: str, target: str, *others: Record
+) -> None:
+    """Write the record of an act, and others with it."""
+    update_records(
+        store, lambda: ([audit_record(store, now, actor, action, target), *others], None)
+    )
 
 
 def load_audit_log(store: RecordStore) -> list[AuditEntry]:

@@ -1,4 +1,5 @@
-"""Counters of the service (verdicts, losses, requests) in one worker, until the next commit.
+"""Counters of the service (verdicts, losses, requests): in one worker until the next commit, and
+read back as verdicts by series.
 
 Kept in memory for a second at most while reports come in; a worker that is killed loses that
 second's figures of the service, and no answer.
@@ -7,10 +8,13 @@ second's figures of the service, and no answer.
 from __future__ import annotations
 
 import threading
-from collections import Counter
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
-from ..store import ServiceCounter, ServiceCounts
+from veilcount_shared.verdict import Verdict
+
+from ..store import BY_HOUR, LIMITED, VERDICT, ServiceCounter, ServiceCounts
 
 SECONDS = 1.0
 
@@ -18,6 +22,9 @@ SECONDS = 1.0
 ANSWERED = "answered"
 REFUSED = "refused"
 REPORTS = "reports"
+UNKNOWN = "(unknown)"  # no collection can be named so
+LOSS = "loss"
+BY_BODY = "body"  # the limit of one request; the other limit is BY_HOUR
 
 
 class ServiceCounters:
@@ -48,3 +55,38 @@ class ServiceCounters:
         """Count again what could not be written."""
         with self._lock:
             self._counts.update(counts)
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictCounts:
+    """Counters of one series: rejected reports by verdict, losses, and limits reached."""
+
+    verdicts: Counter[str] = field(default_factory=Counter)
+    losses: Counter[str] = field(default_factory=Counter)
+    limited: Counter[str] = field(default_factory=Counter)  # `full`, but not by a period
+
+    def full(self) -> dict[str, int]:
+        """Return how many reports were answered `full`, by the limit that was reached."""
+        of_period = self.verdicts[Verdict.FULL] - self.limited.total()
+        refused = {limit: self.limited[limit] for limit in (BY_BODY, BY_HOUR)}
+        return refused | {"period": of_period}
+
+    def with_counted(self, reports: int) -> dict[str, int]:
+        """Return how often each verdict was given, all of them, in the protocol's order."""
+        return {
+            verdict.value: reports if verdict is Verdict.COUNTED else self.verdicts[verdict]
+            for verdict in Verdict
+        }
+
+
+def counts_by_series(noted: Mapping[ServiceCounter, int]) -> dict[str, VerdictCounts]:
+    """Return the notes of each series, summed over its periods."""
+    by_series: defaultdict[str, VerdictCounts] = defaultdict(VerdictCounts)
+    for note, number in noted.items():
+        if note.what == VERDICT:
+            by_series[note.fingerprint].verdicts[note.word] += number
+        elif note.what == LOSS:
+            by_series[note.fingerprint].losses[note.word] += number
+        elif note.what == LIMITED:
+            by_series[note.fingerprint].limited[note.word] += number
+    return by_series

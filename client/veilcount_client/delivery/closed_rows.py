@@ -14,13 +14,7 @@ from veilcount_shared.collection import Linkage
 from veilcount_shared.report import Report
 from veilcount_shared.schedule import UNLINKED, derive_linked_pseudonym
 
-from ..state import (
-    ROW_CLOSED,
-    ClientState,
-    QueuedReport,
-    add_closed_series,
-    closed_series,
-)
+from ..state import ROW_CLOSED, ClientState, QueuedReport, add_closed_series, closed_series
 from .padded_bodies import row_of
 
 

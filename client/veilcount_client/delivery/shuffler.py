@@ -20,15 +20,7 @@ from ..state import Notes, Outbox, QueuedReport
 from ..state.losses import Loss
 from .late_http import http
 from .replies import HELD, Replies
-from .transport import (
-    Delivered,
-    HttpTransport,
-    Later,
-    Outcome,
-    Rejected,
-    Reply,
-    problem_document,
-)
+from .transport import Delivered, HttpTransport, Later, Outcome, Rejected, Reply, problem_document
 
 PATH = "/v1/envelopes"
 RETRY = 3600.0  # seconds within which what settled nothing is sent again

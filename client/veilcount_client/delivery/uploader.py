@@ -179,12 +179,7 @@ class Uploader:
         return times | {number: now for *_, number in sorted(sealed)[:1]}
 
     def _put_back(
-        self,
-        outbox: Outbox,
-        queued_reports: Sequence[QueuedReport],
-        after: float,
-        *,
-        seen: bool,
+        self, outbox: Outbox, queued_reports: Sequence[QueuedReport], after: float, *, seen: bool
     ) -> None:
         """Give what did not get through another time."""
         times = self._backoff.fail(queued_reports, self.now(), after, seen=seen)

@@ -29,9 +29,7 @@ GRACE = JITTER  # a clock that is off by more shows in when its periods begin: i
 
 
 def examine(
-    settings: ClientSettings,
-    now: Callable[[], float] = SystemClock.now,
-    account: str | None = None,
+    settings: ClientSettings, now: Callable[[], float] = SystemClock.now, account: str | None = None
 ) -> Iterator[DiagnosticResult]:
     """Yield what was found, in the order in which it would have to be mended."""
     problem = problems.kill_switch(settings)

@@ -23,14 +23,7 @@ from .interface import (
 )
 from .key_derivation import new_salt, person_root, person_secret
 from .losses import Loss
-from .sqlite_commit import (
-    agrees,
-    commit_draw,
-    delete_held,
-    held_value,
-    put_held,
-    used_slots,
-)
+from .sqlite_commit import agrees, commit_draw, delete_held, held_value, put_held, used_slots
 from .sqlite_database import SqliteFile, keep, lose, moves
 from .sqlite_outbox import aged, finish, lease, over_limits, report_of
 

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
-from ..batch_rules import BatchRules, default_grace
-from ..definition_record import Definition
+from ..definition_record import BatchRules, Definition, default_grace
 from ..enums import Linkage, Model
 from ..errors import DefinitionError
 from ..kinds import kind_of
@@ -33,10 +32,7 @@ def read_batch(value: object, model: Model, unit: Unit) -> BatchRules:
         if key not in _KEYS:
             raise DefinitionError(f"batch.{key}", entry, f"unknown key: give {', '.join(_KEYS)}")
     sizes = TRUST_MODELS[model].batch_sizes
-    chosen: dict[str, Any] = {
-        "least": sizes.default if sizes else 0,
-        "grace": default_grace(unit),
-    }
+    chosen: dict[str, Any] = {"least": sizes.default if sizes else 0, "grace": default_grace(unit)}
     chosen |= {key: _READERS.get(key, read_whole)(f"batch.{key}", value[key]) for key in value}
     return BatchRules(**chosen)
 

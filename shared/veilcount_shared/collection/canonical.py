@@ -14,8 +14,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from ..batch_rules import BatchRules
-from ..definition_record import Definition
+from ..definition_record import BatchRules, Definition
 from ..domain import format_fraction
 from ..enums import Held
 from ..kinds import kind_of

@@ -11,13 +11,7 @@ from ..cached_property import cached_property
 from ..definition_record import Definition
 from ..domain import Domain, Label, find_label
 from ..enums import Linkage, Presence, Takes, Waiting
-from ..errors import (
-    MessageOutOfRange,
-    TrustModelError,
-    UnknownSegment,
-    format_types,
-    format_value,
-)
+from ..errors import MessageOutOfRange, TrustModelError, UnknownSegment, format_types, format_value
 from ..kinds import DeviceKind, Price, TrueCells, kind_of
 from ..mechanisms import Identity, Mechanism, Randomizer
 from ..models import TRUST_MODELS, TrustModel

@@ -8,9 +8,9 @@ from dataclasses import asdict, is_dataclass, replace
 from itertools import pairwise
 from typing import Any
 
+from ..definition_record import QuestionGroup
 from ..errors import DefinitionError, format_value
 from ..kinds.toml_values import read_labels
-from ..question_group import QuestionGroup
 from .canonical import canonical_text
 from .definition import Collection
 from .validation import NAME, NAME_FIX

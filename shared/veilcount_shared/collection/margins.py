@@ -5,13 +5,12 @@ from __future__ import annotations
 from datetime import date, datetime
 from fractions import Fraction
 
-from ..definition_record import Definition
+from ..definition_record import Definition, PopulationMargins
 from ..domain import is_normalized
 from ..errors import DefinitionError
 from ..kinds import kind_of
 from ..kinds.toml_values import read_named, read_number, read_text
 from ..models import TRUST_MODELS
-from ..population_margins import PopulationMargins
 from .texts import MAX_TEXT
 
 WHOLES = (1, 100)  # of shares, and of percentages

@@ -14,13 +14,18 @@ from ..budget_claims import fit, total
 from ..collection import Collection, describe_answers, lint
 from ..diagnostic_result import DiagnosticResult
 from ..errors import format_value
+from ..notice import Notice, Texts, notice
 from ..periods import Unit, period_name
 from .changes import NO_COMMITS, FileChange, QuestionChange, spending
-from .sentences import guess_sentences
 
 DAY = timedelta(days=1)
 Finding = tuple[bool, str]  # ok, and what to know or to do
 DayRange = tuple[date, date]  # the first day, and the first day after
+#: the notice's figures on a guess, by kind of answer
+GUESSES = frozenset(
+    f"notice_guess_{kind}" for kind in ("report", "reports", "trend", "release", "releases")
+)
+IDENTITY = "notice_identity"  # the fingerprint: it differs wherever anything does
 _OFTEN = {
     Unit.EVENT: "answers",
     Unit.DAY: "daily answers",
@@ -197,3 +202,32 @@ def _step(before: Fraction, now: Fraction) -> str:
 
 def _epsilon(epsilon: Fraction) -> str:
     return format_value(epsilon)
+
+
+def guess_sentences(collection: Collection) -> list[str]:
+    """Return how often somebody guesses right which of two answers a person gave."""
+    return [text for key, text in _sentences(notice(collection)) if key in GUESSES]
+
+
+def changed_sentences(question: QuestionChange) -> tuple[list[str], list[str]]:
+    """Return the sentences that only the notice before has, and those that only the new one has."""
+    if question.before is None or question.after is None:
+        return [], []
+    before, after = _texts(question.before), _texts(question.after)
+    return [text for text in before if text not in after], [
+        text for text in after if text not in before
+    ]
+
+
+def _texts(collection: Collection) -> list[str]:
+    sentences = _sentences(notice(collection))
+    return [collection.question, *(text for key, text in sentences if key != IDENTITY)]
+
+
+def _sentences(notice_: Notice) -> list[tuple[str, str]]:
+    texts = Texts()
+    return [
+        (statement.key, texts(statement.key, **statement.values))
+        for part in notice_.parts
+        for statement in part.statements
+    ]

@@ -11,16 +11,8 @@ from ..diagnostic_result import render as render_lines
 from ..errors import format_value
 from ..guessing import distinguishing_probability, times_in_twenty
 from ..notice import MESSAGES
-from .changes import (
-    NO_COMMITS,
-    FileChange,
-    QuestionChange,
-    Spending,
-    month_epsilon,
-    spending,
-)
-from .findings import findings
-from .sentences import changed_sentences
+from .changes import NO_COMMITS, FileChange, QuestionChange, Spending, month_epsilon, spending
+from .findings import changed_sentences, findings
 
 NONE = "-"  # of a question that is new, or gone
 COLUMNS = (

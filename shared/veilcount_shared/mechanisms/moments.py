@@ -107,11 +107,7 @@ class Moments(NumberedMessages):
 
     def tables(self) -> dict[str, Any]:
         moments = [list(features) for features in self.moments]
-        return {
-            **NumberedMessages.tables(self),
-            "moments": moments,
-            "mean": self.mean.tables(),
-        }
+        return {**NumberedMessages.tables(self), "moments": moments, "mean": self.mean.tables()}
 
 
 @lru_cache(maxsize=16)

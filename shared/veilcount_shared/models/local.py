@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ..batch_rules import BatchRules
-from ..definition_record import Definition
+from ..definition_record import BatchRules, Definition
 from ..domain import Domain
 from ..errors import DefinitionError
 from ..kinds import DeviceKind, Price

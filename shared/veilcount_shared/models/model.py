@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ..batch_rules import BatchRules
-from ..definition_record import Definition
+from ..definition_record import BatchRules, Definition
 from ..domain import Domain
 from ..kinds import DeviceKind, Price
 from ..mechanisms import Mechanism

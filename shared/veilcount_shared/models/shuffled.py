@@ -7,8 +7,7 @@ computed where there is an analysis: at `check`, at the server, and by the shuff
 
 from __future__ import annotations
 
-from ..batch_rules import BatchRules
-from ..definition_record import Definition
+from ..definition_record import BatchRules, Definition
 from ..enums import Linkage
 from ..errors import DefinitionError
 from .central import LEAST_DELTA, MAX_DELTA

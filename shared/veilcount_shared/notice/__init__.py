@@ -5,9 +5,9 @@ promises what another does not.
 """
 
 from .messages import MESSAGES as MESSAGES
+from .messages import RECEIPT as RECEIPT
 from .messages import Count as Count
 from .messages import Texts as Texts
-from .receipt_sentences import RECEIPT as RECEIPT
 from .statements import Notice as Notice
 from .statements import NoticeText as NoticeText
 from .statements import notice as notice

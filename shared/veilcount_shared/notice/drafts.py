@@ -49,11 +49,7 @@ _PURPOSE = _Entry("purpose", ("purpose", "no_purpose"))
 _OWNER = _Entry("owner", ("owner", "no_owner"))
 _BASIS = _Entry("basis", own=("consent",), blanks=("basis",))
 _PERSONS = _Entry("persons", ("cohort", "group", "twin"), blanks=("persons",))
-_DATA = _Entry(
-    "data",
-    ("answers", "tables", "cross", "measure"),
-    blanks=("special",),
-)
+_DATA = _Entry("data", ("answers", "tables", "cross", "measure"), blanks=("special",))
 _PUBLIC = _Entry("public", ("presence", "shuffler_presence", "segment", "linkage"))
 _FREQUENCY = _Entry("frequency", ("often", "takes", "first_run", "changes", "dates", "replaces"))
 _RECIPIENTS = _Entry(

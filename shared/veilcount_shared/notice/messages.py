@@ -1,4 +1,4 @@
-"""The sentences of the notice, by key, in English: an app replaces those that it translates.
+"""The sentences of receipt and notice, in English; the notice's by key, for translations.
 
 Words in braces are filled in; a text may leave them out. `{periods:one day|# days}` chooses by
 number. A text is plain, never HTML.
@@ -246,3 +246,15 @@ class Texts:
             TypeError,
         ):  # other braces in a translation
             return self._english[key].format(**values)
+
+
+RECEIPT: Mapping[str, str] = {
+    "spent": "spent {spent} of {life}; {answers} answers given",
+    "spent_by_forms": "spent {spent} of {life}; with earlier forms",
+    "closed": "closed: no more reports are accepted",
+    "report": "{status}: {when}, {description}",
+    "total": "{model}, {adjacency}: epsilon {epsilon}",
+    "limit": "limit on this device: {charged} of at most {ceiling}, the plain sum of the stated"
+    " epsilons (a safety limit, no privacy figure)",
+    "losses": "Not recorded, {reason}: {count}",
+}

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from fractions import Fraction
 
-from ..batch_rules import BatchRules
 from ..collection import Collection, Linkage, Presence, Takes
 from ..collection.definition import Wording
+from ..definition_record import BatchRules
 from ..errors import format_value
 from ..guessing import distinguishing_probability, times_in_twenty, two_values_epsilon
 from ..periods import GRACE, RECOVERABLE, Unit

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from ..batch_rules import BatchRules
 from ..collection import Collection
+from ..definition_record import BatchRules
 from ..schedule import SecretRandomSource, period_end
 
 HAND_OVER_HOUR = timedelta(hours=2)  # after the grace, which ends at midnight UTC

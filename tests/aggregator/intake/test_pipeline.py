@@ -15,8 +15,7 @@ from veilcount_aggregator.intake.decode.columns import columns_from_reports
 from veilcount_aggregator.intake.definition_check import SeriesRules, check_reports
 from veilcount_aggregator.intake.pipeline import IntakeDays, IntakePipeline
 from veilcount_aggregator.intake.pseudonym_limit import PseudonymLimit
-from veilcount_aggregator.records.service_counters import ServiceCounters
-from veilcount_aggregator.records.verdict_counts import LOSS
+from veilcount_aggregator.records.service_counters import LOSS, ServiceCounters
 from veilcount_aggregator.store import COUNTED, ROW_BYTES, VERDICT, VERDICTS, Codes, SeriesReports
 from veilcount_analysis.series.series import Series, utc_day
 from veilcount_shared.errors import ReportError

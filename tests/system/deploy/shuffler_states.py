@@ -8,7 +8,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from veilcount_shared.shuffling.batch_record import BatchState
-from veilcount_shuffler import disk_limit
+from veilcount_shuffler import crowd_limit
 from veilcount_shuffler.envelope_figures import EnvelopeFigures
 from veilcount_shuffler.shuffler_metrics import ShufflerMetrics
 
@@ -79,7 +79,7 @@ def shuffler_full(folder: Path) -> Timeline:
     timeline = Timeline()
     with shuffler(folder / "shuffler") as store:
         timeline.add(0, samples(store))
-        with patch.object(disk_limit, "LEAST_FREE", 1 << 60):
+        with patch.object(crowd_limit, "LEAST_FREE", 1 << 60):
             timeline.add(10 * MINUTE, samples(store))
     return timeline
 

@@ -11,7 +11,7 @@ from veilcount_client.state import Coverage, PersonState
 from veilcount_client.testing import SeededRandomSource
 from veilcount_shared import schedule
 from veilcount_shared.collection import Collection
-from veilcount_shared.question_group import QuestionGroup
+from veilcount_shared.definition_record import QuestionGroup
 from veilcount_shared.randomness import WORDS, RandomSource
 from veilcount_shared.schedule import SecretRandomSource
 

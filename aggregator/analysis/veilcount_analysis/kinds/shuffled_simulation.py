@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 from numpy.random import Generator
 
-from veilcount_shared.batch_rules import BatchRules
+from veilcount_shared.definition_record import BatchRules
 from veilcount_shared.mechanisms import Randomizer
 from veilcount_shared.shuffling.times import batch_rules
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from veilcount_shared import Collection
+from veilcount_shared.definition_record import PopulationMargins
 from veilcount_shared.domain import Label
-from veilcount_shared.population_margins import PopulationMargins
 
 from ..estimation import LookCount, View, poisoning_band
 from ..estimation.confidence_intervals import Counts

@@ -70,11 +70,7 @@ def open_handler(collection: Collection) -> HashedStringsHandler:
 
 
 def found_places(
-    collection: Collection,
-    counters: Counts,
-    candidates: Candidates,
-    alpha: float,
-    covers: int = 0,
+    collection: Collection, counters: Counts, candidates: Candidates, alpha: float, covers: int = 0
 ) -> Counts:
     """Return the indices of the candidates that were found, the most frequent first.
 

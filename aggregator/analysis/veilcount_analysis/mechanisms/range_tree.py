@@ -15,12 +15,7 @@ from veilcount_shared.mechanisms import RangeTree
 from ..estimation.confidence_intervals import Counts, Floats
 from ..estimation.confidence_sequences import LookCount
 from ..estimation.estimator import Estimator
-from ..estimation.range_queries import (
-    LevelResponse,
-    RangeEstimator,
-    TreeReading,
-    estimate_ranges,
-)
+from ..estimation.range_queries import LevelResponse, RangeEstimator, TreeReading, estimate_ranges
 from ..estimation.results import IntervalTerms
 from ..estimation.weighted_estimator import WeightedMean
 from ..series.packed_rows import Counters

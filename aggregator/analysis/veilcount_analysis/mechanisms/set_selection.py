@@ -13,9 +13,8 @@ from veilcount_shared.composition import Overlap
 from veilcount_shared.mechanisms import SetSelection
 
 from ..estimation.confidence_intervals import Counts, Floats
-from ..series.packed_rows import Counters
 from .handler import handles
-from .sampling import Flags, Ints, Mixture, chunks, ticked
+from .sampling import Flags, Ints, Mixture, ticked
 from .subset_messages import SubsetMessagesHandler
 
 
@@ -91,14 +90,6 @@ class SetSelectionHandler(SubsetMessagesHandler[SetSelection]):
         """Return the messages of subsets of one member."""
         messages: Ints = self.draw_members(inputs, generator)[0]
         return messages
-
-    def draw_counters(self, held: Ints, generator: Generator) -> Counters:
-        """Return the counters of devices with each mask: of few values, or the masks are many."""
-        total = np.zeros(self.mechanism.counters, np.int64)
-        inputs = np.repeat(np.arange(len(held)), held)
-        for part in chunks(len(inputs)):
-            total += self.tally(self.draw_rows(inputs[part], generator))
-        return total
 
 
 def _first(order: Floats, among: Flags, sizes: Ints) -> Flags:

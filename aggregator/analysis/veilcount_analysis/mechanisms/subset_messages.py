@@ -13,7 +13,7 @@ from veilcount_shared.mechanisms import SetSelection, SubsetSelection
 from ..estimation.confidence_intervals import Counts, Floats
 from ..series.packed_rows import Counters, Packed
 from .handler import Flags, JointHandler
-from .sampling import Ints
+from .sampling import Ints, chunks
 
 BLOCK = 1 << 20  # bytes of messages that are expanded to bits together
 MAX_SYMBOL_BITS = 24  # the widest symbols that an audit counts
@@ -132,3 +132,11 @@ class SubsetMessagesHandler(JointHandler[Subsets]):
             digits = labels >> np.arange(m.label_bits) & 1
             bits[:, : m.bits] = digits.reshape(len(inputs), m.bits)
         return np.packbits(bits, axis=1, bitorder="little")[:, ::-1]
+
+    def draw_counters(self, held: Ints, generator: Generator) -> Counters:
+        """Return the counters device by device: of few values, or the inputs are many."""
+        total = np.zeros(self.mechanism.counters, np.int64)
+        inputs = np.repeat(np.arange(len(held)), held)
+        for part in chunks(len(inputs)):
+            total += self.tally(self.draw_rows(inputs[part], generator))
+        return total

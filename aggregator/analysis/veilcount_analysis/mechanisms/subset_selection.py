@@ -19,7 +19,7 @@ from ..estimation.proportions import GroupSums, SupportCounts
 from ..estimation.response_distribution import group_of_cover, group_response
 from ..series.packed_rows import Counters
 from .handler import GroupHandler, handles
-from .sampling import Ints, Mixture, chunks, scattered
+from .sampling import Ints, Mixture, scattered
 from .subset_messages import SubsetMessagesHandler
 
 
@@ -92,11 +92,7 @@ class SubsetSelectionHandler(SubsetMessagesHandler[SubsetSelection], GroupHandle
         m = self.mechanism
         if m.w == 1 or held.sum() >= m.k:
             return supports(m, held, generator)
-        inputs = np.repeat(np.arange(m.k), held)
-        total = np.zeros(m.counters, np.int64)
-        for part in chunks(len(inputs)):
-            total += self.tally(self.draw_rows(inputs[part], generator))
-        return total
+        return super().draw_counters(held, generator)
 
 
 def mixture_of(mechanism: SubsetSelection) -> Mixture:

@@ -11,8 +11,8 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from veilcount_shared.batch_rules import default_grace
 from veilcount_shared.collection import Model
+from veilcount_shared.definition_record import default_grace
 from veilcount_shared.mechanisms import Randomizer
 from veilcount_shared.models import TRUST_MODELS
 from veilcount_shared.periods import Unit

@@ -60,9 +60,7 @@ def person_losses(
 
 
 def _loss(
-    adjacency: Adjacency,
-    spent: Mapping[Collection, Sequence[Fraction]],
-    current: set[Collection],
+    adjacency: Adjacency, spent: Mapping[Collection, Sequence[Fraction]], current: set[Collection]
 ) -> PersonLoss:
     so_far = {
         collection: person_spent(collection, periods) for collection, periods in spent.items()

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .crossing import crossing
 from .noise import noise_distribution
 from .noise_kinds import NoiseDistribution
 from .release import LEVEL, Release
@@ -68,3 +68,20 @@ def _reach(distribution: NoiseDistribution, size: int, p: float, alpha: float) -
         moment = (places + 1) * at_or_below + (size - 1 - places) * above
         best = np.minimum(best, (moment - np.log(alpha)) / t)
     return best
+
+
+def crossing(above: NDArray[Any], reach: NDArray[Any]) -> tuple[int, int, int]:
+    """Return the place where T turns positive, and the first and the last that is possible.
+
+    `reach` is how far each T's noise goes. A place is possible unless its own T, or that of the
+    place before, contradicts it; only these two T can drop the true one. The place itself is where
+    the nearest ascending T, midway between the largest so far and the least to come, is not below
+    0. If T ends below 0, no answers are left under the noise.
+    """
+    if above[-1] < 0:
+        return len(above) // 2, 0, len(above) - 1
+    rising = np.maximum.accumulate(above) + np.minimum.accumulate(above[::-1])[::-1]
+    place = int(np.argmax(rising >= 0))
+    before, reach_before = np.append(-1, above[:-1]), np.append(0, reach[:-1])
+    near = np.flatnonzero((above >= -reach) & (before < reach_before))
+    return place, int(min(near.min(initial=place), place)), int(max(near.max(initial=place), place))

@@ -48,14 +48,7 @@ COLUMNS = "{:8}  {:14}  {:11}  {:9}  {}"
     metavar="URL",
     help=f"URL of a store to keep (default: {TEMPORARY}).",
 )
-@click.option(
-    "--bind",
-    default=ADDRESS,
-    show_default=True,
-    envvar=f"{PREFIX}BIND",
-    metavar="ADDRESS",
-    help="host:port or [host]:port.",
-)
+@options.bind(ADDRESS, "host:port or [host]:port.", envvar=f"{PREFIX}BIND")
 @click.option(
     "--shuffler",
     is_flag=True,

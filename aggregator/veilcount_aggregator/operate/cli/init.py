@@ -30,11 +30,7 @@ LABEL = "init"
 @click.option(
     "--key", "another", is_flag=True, help="Create another admin key in an existing store."
 )
-@click.option(
-    "--no-key",
-    is_flag=True,
-    help="Create no key, where output is kept: a pod's log.",
-)
+@click.option("--no-key", is_flag=True, help="Create no key, where output is kept: a pod's log.")
 @click.option("--yes", is_flag=True, help="Create missing directories without asking.")
 @options.as_json
 def command(url: str | None, *, another: bool, no_key: bool, yes: bool, as_json: bool) -> None:

@@ -165,13 +165,7 @@ def account_token(account: str, key: Path, days: int, *, as_json: bool) -> None:
 @click.option(
     "--account-verifier", metavar="NAME", help="Installed verifier of your app's own sessions."
 )
-@click.option(
-    "--bind",
-    default=ADDRESS,
-    show_default=True,
-    metavar="ADDRESS",
-    help="host:port, [host]:port or unix:/path.",
-)
+@options.bind(ADDRESS)
 @click.option("--workers", type=click.IntRange(1, 1024), default=1, show_default=True)
 @click.option(
     "--rate-limit",
@@ -187,7 +181,7 @@ def account_token(account: str, key: Path, days: int, *, as_json: bool) -> None:
     callback=lambda _, __, text: parse_labels(text),
     help="Origins of web pages that may fetch tokens, separated by commas; no other page may.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the startup line as JSON.")
+@options.startup_json
 @click.pass_context
 def serve(
     context: click.Context,

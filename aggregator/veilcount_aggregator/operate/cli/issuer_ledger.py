@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import click
@@ -27,34 +28,18 @@ from veilcount_serving.errors import SettingsError
 from veilcount_shared import Collection
 
 from ...errors import NumbersInvalid
-from ...records.audit_log import audit_record
+from ...records.audit_log import record_act
 from ...settings import PREFIX
-from ...store import Record
-from ...store.records import update_records
 from ...store.restore_lock import WHOLE_LEDGER
 from . import options
 from .main import NegativeResult
-from .options import Command
 from .output import confirm_by_typing, print_result, yes_option
 
 ACCEPTED = "accept"
 FILE = click.Path(path_type=Path)
 
 
-def collections(*, required: bool) -> Callable[[Command], Command]:
-    """Return the option of definitions files."""
-    return click.option(
-        "--collections",
-        "files",
-        type=FILE,
-        multiple=True,
-        required=required,
-        metavar="FILE",
-        envvar=f"{PREFIX}COLLECTIONS",
-        help="Definitions file; repeatable.",
-    )
-
-
+collections = partial(options.collections_files, envvar=f"{PREFIX}COLLECTIONS")
 keys_folder = click.option(
     "--keys",
     "folder",
@@ -93,13 +78,8 @@ def accept(url: str | None, folder: Path | None, *, yes: bool, as_json: bool) ->
                 unchanged="nothing is issued",
             )
         store.accept_losses(options.now())
-
-        def record() -> tuple[Sequence[Record], None]:
-            entry = "; ".join(losses) or "may lack tokens"
-            act = audit_record(store, options.now(), "cli", "issuer accept", entry)
-            return [act, WHOLE_LEDGER], None
-
-        update_records(store, record)
+        entry = "; ".join(losses) or "may lack tokens"
+        record_act(store, options.now(), "cli", "issuer accept", entry, WHOLE_LEDGER)
     line = "the ledger is accepted as it is: tokens are issued again"
     print_result({"accepted": losses}, [line], as_json=as_json)
 

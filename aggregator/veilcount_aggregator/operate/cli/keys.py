@@ -39,13 +39,7 @@ def command() -> None:
 @yes_option
 @options.as_json
 def create(
-    role: str,
-    label: str,
-    apps: tuple[str, ...],
-    url: str | None,
-    *,
-    yes: bool,
-    as_json: bool,
+    role: str, label: str, apps: tuple[str, ...], url: str | None, *, yes: bool, as_json: bool
 ) -> None:
     """Create an API key, and print it once.
 

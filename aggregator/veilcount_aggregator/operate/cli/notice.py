@@ -72,11 +72,7 @@ def command(
     chosen = list(family.values()) if name is None else [options.find_collection(family, name)]
     notices = [
         full_notice(
-            collection,
-            relay=relay or None,
-            shuffler=shuffler,
-            by_app=persons,
-            language=language,
+            collection, relay=relay or None, shuffler=shuffler, by_app=persons, language=language
         )
         for collection in chosen
     ]

@@ -41,6 +41,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 DEFAULTS = {field_.name: field_.default for field_ in fields(Settings)}
 COUNT = click.IntRange(1, 10**9 - 1)
+BINDS = "host:port, [host]:port or unix:/path."
 
 
 def number(text: str) -> Fraction:
@@ -132,6 +133,9 @@ store = click.option(
     f" (default: {STORE}, or the file {STORE_FILE}).",
 )
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+startup_json = click.option(
+    "--json", "as_json", is_flag=True, help="Print the startup line as JSON."
+)
 level = click.option(
     "--level",
     type=proportion,
@@ -139,6 +143,31 @@ level = click.option(
     show_default=True,
     help="Confidence level of the intervals.",
 )
+
+
+def bind(
+    address: str, about: str = BINDS, envvar: str | None = None
+) -> Callable[[Command], Command]:
+    """Return the option of a server's address."""
+    return click.option(
+        "--bind", default=address, show_default=True, metavar="ADDRESS", help=about, envvar=envvar
+    )
+
+
+def collections_files(
+    *, required: bool = True, envvar: str | None = None
+) -> Callable[[Command], Command]:
+    """Return the option of definitions files."""
+    return click.option(
+        "--collections",
+        "files",
+        type=click.Path(path_type=Path),
+        multiple=True,
+        required=required,
+        metavar="FILE",
+        envvar=envvar,
+        help="Definitions file; repeatable.",
+    )
 
 
 def setting_options(*names: str) -> Callable[[Command], Command]:

@@ -27,12 +27,7 @@ from .query_source import opened_snapshot
 @options.setting_options("publish_key")
 @options.as_json
 def command(
-    folder: Path,
-    names: Sequence[str],
-    url: str | None,
-    publish_key: Path | None,
-    *,
-    as_json: bool,
+    folder: Path, names: Sequence[str], url: str | None, publish_key: Path | None, *, as_json: bool
 ) -> None:
     """Write what anybody may read of each collection NAME into FOLDER, for any web host.
 

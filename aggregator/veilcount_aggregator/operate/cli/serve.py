@@ -19,16 +19,9 @@ ADDRESS = "127.0.0.1:8420"
 
 @click.command("serve")
 @options.store
-@click.option(
-    "--bind",
-    default=ADDRESS,
-    show_default=True,
-    envvar=f"{PREFIX}BIND",
-    metavar="ADDRESS",
-    help="host:port, [host]:port or unix:/path.",
-)
+@options.bind(ADDRESS, envvar=f"{PREFIX}BIND")
 @options.setting_options(*(name for name in declarations() if name != "store"))
-@click.option("--json", "as_json", is_flag=True, help="Print the startup line as JSON.")
+@options.startup_json
 @click.pass_context
 def command(
     context: click.Context, /, *, url: str | None, bind: str, as_json: bool, **values: Any

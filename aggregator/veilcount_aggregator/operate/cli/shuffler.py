@@ -35,15 +35,7 @@ FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False)
 
 store = click.option("--store", type=FOLDER, required=True, metavar="DIR", help="Its own folder.")
-collections = click.option(
-    "--collections",
-    "files",
-    type=FILE,
-    multiple=True,
-    required=True,
-    metavar="FILE",
-    help="Definitions file; repeatable.",
-)
+collections = options.collections_files()
 gateway_keys = click.option(
     "--gateway-keys",
     type=FILE,
@@ -113,13 +105,7 @@ def load(store: Path, files: tuple[Path, ...], gateway_keys: Path, *, as_json: b
 
 @command.command("serve")
 @store
-@click.option(
-    "--bind",
-    default=ADDRESS,
-    show_default=True,
-    metavar="ADDRESS",
-    help="host:port, [host]:port or unix:/path.",
-)
+@options.bind(ADDRESS)
 @witness
 @click.option("--workers", type=click.IntRange(1, 64), default=1, show_default=True)
 @click.option(
@@ -131,7 +117,7 @@ def load(store: Path, files: tuple[Path, ...], gateway_keys: Path, *, as_json: b
 )
 @click.option("--dev-only", is_flag=True, help="For development: leave after --grace seconds.")
 @click.option("--grace", type=click.IntRange(1, 3600), help="Seconds, with --dev-only.")
-@click.option("--json", "as_json", is_flag=True, help="Print the startup line as JSON.")
+@options.startup_json
 @click.pass_context
 def serve(
     context: click.Context,

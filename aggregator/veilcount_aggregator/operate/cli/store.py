@@ -13,31 +13,23 @@ from veilcount_analysis.series.series import Series
 from veilcount_analysis.text.view_parts import Table
 from veilcount_serving.errors import SettingsError
 
-from ...records.audit_log import audit_record
+from ...records.audit_log import record_act
 from ...records.clock_confirmation import confirm_day
 from ...records.definitions import load_catalog
 from ...releases.privacy_filter import PrivacyFilter
 from ...releases.release_journal import ReleaseJournal
 from ...releases.store_confirmation import unconfirmed_journals
 from ...settings import PREFIX, Settings
-from ...store import DurabilityState, Record, Store, open_store
+from ...store import DurabilityState, Store, open_store
 from ...store.backup import backup, restore
 from ...store.migrate import CopyProgress, copy_store, outgoing_copy
-from ...store.records import update_records
 from ...store.restore_lock import UNCERTAIN_LEDGER, release_lock_reason
 from ...store.retention.clock_guard import TOLERANCE, clock_skew
 from ...store.retention.retention_guard import ConfirmedDay, read_confirmed_day
 from ...store.store_url import redact_url
 from . import options
 from .main import EXIT_NEGATIVE, EXIT_OK, NegativeResult
-from .output import (
-    Facts,
-    confirm_by_typing,
-    print_result,
-    require_terminal,
-    spinner,
-    status_line,
-)
+from .output import Facts, confirm_by_typing, print_result, require_terminal, spinner, status_line
 
 AGREED, ACCEPTED, ACTOR = "destroyed", "accept", "cli"
 
@@ -190,13 +182,8 @@ def accept(*, url: str | None, journal: Path | None, yes: bool, as_json: bool) -
                 unchanged="the store is not accepted",
             )
         store.accept_losses(options.now())
-
-        def record() -> tuple[Sequence[Record], None]:
-            entry = "; ".join(losses) or "nothing missing"
-            act = audit_record(store, options.now(), ACTOR, "store accept", entry)
-            return [act, UNCERTAIN_LEDGER], None  # an issuer's is accepted by itself
-
-        update_records(store, record)
+        entry = "; ".join(losses) or "nothing missing"  # an issuer's ledger is accepted by itself
+        record_act(store, options.now(), ACTOR, "store accept", entry, UNCERTAIN_LEDGER)
     line = "the store is accepted as it is: servers write to it again"
     print_result({"accepted": losses}, [line], as_json=as_json)
 
@@ -319,12 +306,7 @@ def restore_epochs(names: tuple[str, ...], *, url: str | None, as_json: bool) ->
     """
     with options.opened(url) as store:
         chosen = _chosen(store, names)
-
-        def record() -> tuple[Sequence[Record], None]:
-            entry = " ".join(sorted(chosen))
-            return [audit_record(store, options.now(), ACTOR, "restore epochs", entry)], None
-
-        update_records(store, record)  # before the change
+        record_act(store, options.now(), ACTOR, "restore epochs", " ".join(sorted(chosen)))
         restored = {
             name: max(store.restore_dropped(one_series) for one_series in series)
             for name, series in chosen.items()

@@ -16,13 +16,7 @@ from typing import Any, NamedTuple
 from veilcount_client import Client
 from veilcount_client.clock import Clock
 from veilcount_client.delivery.replies import HELD
-from veilcount_client.delivery.transport import (
-    Delivered,
-    HttpTransport,
-    Later,
-    Outcome,
-    Transport,
-)
+from veilcount_client.delivery.transport import Delivered, HttpTransport, Later, Outcome, Transport
 from veilcount_shared import Collection
 from veilcount_shared.errors import VeilcountError
 from veilcount_shared.verdict import Verdict

@@ -110,11 +110,7 @@ class DemoShuffler:
 
 @contextmanager
 def open_shuffler(
-    collection: Collection,
-    folder: Path,
-    aggregator: Aggregator,
-    url: str,
-    key: GatewayKey,
+    collection: Collection, folder: Path, aggregator: Aggregator, url: str, key: GatewayKey
 ) -> Iterator[DemoShuffler]:
     """Open a shuffler on a store in the folder; the aggregator trusts it."""
     now, disk, logs = aggregator.instant, Disk(), ShufflerLogs()

@@ -209,10 +209,7 @@ def sections(document: Document) -> Iterator[tuple[list[str], Table]]:
     """Yield the sections of a summary: lines, and the table below them."""
     yield (
         [*_participation(document), "", *_questions(document), ""],
-        (
-            FIGURES,
-            [_figure_cells(row) for row in document["rows"]],
-        ),
+        (FIGURES, [_figure_cells(row) for row in document["rows"]]),
     )
     yield (
         ["", *_notes(document), ""],

@@ -15,8 +15,14 @@ from veilcount_analysis.text.privacy_guarantees import counts_are_public
 from veilcount_serving.findings import CheckResult, or_ok, warn
 from veilcount_shared.verdict import Verdict
 
-from ...records.service_counters import ANSWERED, REFUSED, REPORTS
-from ...records.verdict_counts import UNKNOWN, VerdictCounts, counts_by_series
+from ...records.service_counters import (
+    ANSWERED,
+    REFUSED,
+    REPORTS,
+    UNKNOWN,
+    VerdictCounts,
+    counts_by_series,
+)
 from .store_snapshot import StoreSnapshot
 
 FEW = 100  # reports or requests, below which a share is not meaningful

@@ -14,7 +14,7 @@ from veilcount_analysis.series.series import Series
 from veilcount_analysis.text.privacy_guarantees import counts_are_public
 
 from ...records.counter_admission import AdmittedMemory
-from ...records.verdict_counts import UNKNOWN, VerdictCounts
+from ...records.service_counters import UNKNOWN, VerdictCounts
 from ...service import Aggregator
 from ...store import Cell, TallyReader
 from .exposition import Labels, gauge, metric

@@ -13,8 +13,8 @@ from ...queries import CollectionList
 from ...records.api_keys import Role
 from ...records.definitions import DefinitionSource, load_sources
 from ...records.definitions import close_collection as close_series
+from ...records.service_counters import VerdictCounts, counts_by_series
 from ...records.shuffled_batches.batch_states import batch_states
-from ...records.verdict_counts import VerdictCounts, counts_by_series
 from ...service import Aggregator
 from ...store.tally_size import worst_case
 from .endpoint import Api, endpoint

@@ -186,10 +186,7 @@ class WsgiGateway:
             response = self._endpoint.refuse(error, environ.get(ENVIRON_NAME))
         else:
             response = self._endpoint.seal(opened, self._serve(opened))
-        status, headers, body = response
-        phrase = HTTPStatus(status).phrase
-        start_response(f"{status} {phrase}", [*headers, ("Content-Length", str(len(body)))])
-        return [body]
+        return response.send(start_response)
 
     def _open(self, environ: Environ) -> OpenedRequest:
         length = environ.get("CONTENT_LENGTH") or ""

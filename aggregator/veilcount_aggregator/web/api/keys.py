@@ -23,12 +23,7 @@ def create_key(api: Api, body: KeyRequest) -> CreatedKey:
     """Create a key. The secret is in this response only."""
     aggregator = api.aggregator
     key, secret = api_keys.create_key(
-        aggregator.store,
-        body.role,
-        body.label,
-        aggregator.clock(),
-        api.key.id,
-        apps=body.apps,
+        aggregator.store, body.role, body.label, aggregator.clock(), api.key.id, apps=body.apps
     )
     aggregator.catalog_cache.refresh()
     return CreatedKey(key.id, key.role, key.label, secret)

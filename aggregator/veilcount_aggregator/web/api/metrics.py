@@ -18,16 +18,19 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 
 from flask import Response
 
+from veilcount_analysis.series.series import Series
 from veilcount_analysis.text.privacy_guarantees import counts_are_public
 from veilcount_shared.wire import VERSION
 
 from ...errors import StoreError
 from ...records.api_keys import Role
 from ...records.cache import KEYS_SECONDS
-from ...records.verdict_counts import counts_by_series
+from ...records.service_counters import counts_by_series
+from ...records.shuffled_batches.batch_counts import BATCH, UNFINISHED, UNREADABLE
+from ...records.shuffled_batches.batch_states import missing_parts
 from ...releases.store_confirmation import unconfirmed_journals
 from ...service import Aggregator
-from ...store import RecordStore, ServiceCounter, StoreHealth
+from ...store import BatchStore, RecordStore, ServiceCounter, StoreHealth
 from ...store.restore_lock import release_lock_reason
 from ...store.retention.retention_guard import DROPPED
 from ...store.store_probe import StoreProbe
@@ -40,9 +43,8 @@ from .collection_metrics import (
     report_metrics,
 )
 from .endpoint import Api, endpoint
-from .exposition import gauge, metric
-from .service_metrics import queue_metrics, service_metrics, shard_metrics
-from .shuffler_metrics import batch_metrics
+from .exposition import Labels, gauge, metric
+from .service_metrics import Words, queue_metrics, service_metrics, shard_metrics
 from .version import installed_version
 
 TYPE = "text/plain; version=0.0.4"
@@ -175,3 +177,25 @@ def _build() -> Iterator[str]:
 def _analysis_is_up(is_up: Callable[[], bool] | None) -> Iterator[str]:
     up = is_up is None or is_up()  # without a process of its own, by whoever answers this
     yield from gauge("analysis_up", "1: what analysts ask of this server is answered.", int(up))
+
+
+def batch_metrics(store: BatchStore, series: Mapping[str, Series], words: Words) -> Iterator[str]:
+    """Yield refused parts by reason, what could not be read, and what is missing."""
+    counts = words.get(BATCH, {})
+    others = {UNFINISHED, UNREADABLE}
+    refused = [((("reason", word),), n) for word, n in counts.items() if word not in others]
+    says = "Parts and records of batches that were refused, by reason."
+    yield from metric("batches_refused_total", "counter", says, refused)
+    says = "Reports in batches that could not be read."
+    rows = [((), counts.get(UNREADABLE, 0))]
+    yield from metric("batch_unreadable_total", "counter", says, rows)
+    says = "Batches that were dropped since parts never came."
+    rows = [((), counts.get(UNFINISHED, 0))]
+    yield from metric("batches_unfinished_total", "counter", says, rows)
+    missing: Counter[Labels] = Counter()
+    for one_series in series.values():
+        if one_series.collection.batch is not None:
+            label = ("collection", one_series.collection.name)
+            missing[(label,)] += missing_parts(store, one_series)
+    says = "Parts of batches that have begun and are not complete."
+    yield from metric("batch_parts_missing", "gauge", says, missing.items())

@@ -141,11 +141,7 @@ _KINDS: dict[str, tuple[int, str, str]] = {
         "compare what the shuffler signed with what it handed over",
     ),
     "batch-late": (410, "The period of this batch is closed", "record the batch as expired"),
-    "insufficient-budget": (
-        409,
-        "Insufficient privacy budget",
-        "request less, or other periods",
-    ),
+    "insufficient-budget": (409, "Insufficient privacy budget", "request less, or other periods"),
     "releases-locked": (
         409,
         "Releases are locked",

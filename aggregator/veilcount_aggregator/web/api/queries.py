@@ -12,13 +12,7 @@ from veilcount_analysis.query_params import QueryParams
 from veilcount_shared.wire import JSON_TYPE
 
 from ... import queries
-from ...queries import (
-    COLLECTION_QUERIES,
-    CollectionQuery,
-    EstimateQuery,
-    EstimateResult,
-    PlanQuery,
-)
+from ...queries import COLLECTION_QUERIES, CollectionQuery, EstimateQuery, EstimateResult, PlanQuery
 from ...queries.estimate_schema import CandidateList
 from ...queries.export import WRITERS
 from ...records.api_keys import Role

@@ -78,6 +78,12 @@ class DeviceResponse(NamedTuple):
         headers = [("Content-Type", PROBLEM_TYPE), *problem.headers.items(), *_ALWAYS]
         return cls(problem.status, headers, problem.body)
 
+    def send(self, start_response: StartResponse) -> list[bytes]:
+        """Send it as WSGI wants it: status and headers by a call, and the body as pieces."""
+        headers = [*self.headers, ("Content-Length", str(len(self.body)))]
+        start_response(f"{self.status} {HTTPStatus(self.status).phrase}", headers)
+        return [self.body]
+
 
 class DeviceProblems:
     """Turns errors of devices' requests into problems; a fault of ours is logged."""
@@ -171,13 +177,9 @@ class WsgiReports:
             outcome = self._outcome(environ)
         except Exception as error:  # noqa: BLE001 - answered as what it is
             outcome = error
-        response = self._endpoint.respond(
-            outcome, self._seconds() - begun, environ.get(ENVIRON_NAME)
-        )
-        status, headers, body = response
-        phrase = HTTPStatus(status).phrase
-        start_response(f"{status} {phrase}", [*headers, ("Content-Length", str(len(body)))])
-        return [body]
+        seconds = self._seconds() - begun
+        response = self._endpoint.respond(outcome, seconds, environ.get(ENVIRON_NAME))
+        return response.send(start_response)
 
     def _outcome(self, environ: Environ) -> Outcome:
         self._refresh()

@@ -18,16 +18,7 @@ from ... import queries
 from ...queries import ContrastQuery
 from ...queries.contrast_view import ContrastView, paired_figure
 from ...queries.paired_comparison import MEANS, SHARES, PairedComparison
-from .charts import (
-    Axis,
-    Bars,
-    Chart,
-    Lines,
-    curves,
-    estimates,
-    figures_of,
-    logarithmic_axis,
-)
+from .charts import Axis, Bars, Chart, Lines, curves, estimates, figures_of, logarithmic_axis
 from .formatting import short_percent
 from .pages import Content, Context, page, render, series_choice
 from .scales import Tick

@@ -49,12 +49,7 @@ def create_key(context: Context) -> Response:
         return _wrong(context, role, label, apps, UNCONFIRMED)
     try:
         key, secret = api_keys.create_key(
-            aggregator.store,
-            Role(role),
-            label,
-            aggregator.clock(),
-            context.visit.actor,
-            apps=apps,
+            aggregator.store, Role(role), label, aggregator.clock(), context.visit.actor, apps=apps
         )
     except SettingsError as error:
         return _wrong(context, role, label, apps, str(error))

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
 from http import HTTPStatus
 from typing import Any, Protocol, TypeAlias
 
@@ -23,7 +25,6 @@ from ...service import Aggregator
 from ..api.auth import Authenticator
 from .browser_sessions import FIELD, BrowserSessions, Visit
 from .open_id import OpenIdProvider
-from .public.public_file import PublicFile
 
 NAME = "pages"
 COLLECTION = "<name>"  # in the address of a page of one collection
@@ -94,17 +95,7 @@ def page(
 
     def declare(view: View) -> View:
         declared = Page(
-            view,
-            rule,
-            role,
-            tab,
-            order,
-            methods,
-            computes,
-            form_bytes,
-            live,
-            cookies,
-            every_app,
+            view, rule, role, tab, order, methods, computes, form_bytes, live, cookies, every_app
         )
         PAGES[declared.name] = declared
         return view
@@ -127,6 +118,19 @@ def navigation(visit: Visit, *, of_collection: bool, live: bool) -> list[Page]:
         if not (visit.apps and served_page.every_app)
     ]
     return sorted(listed, key=lambda declared: declared.order)
+
+
+@dataclass(frozen=True)
+class PublicFile:
+    """A content, and its media type."""
+
+    content: bytes
+    type: str
+
+    @cached_property
+    def digest(self) -> str:
+        """The name of its content for caches."""
+        return sha256(self.content).hexdigest()[:32]
 
 
 class PublicSite(Protocol):

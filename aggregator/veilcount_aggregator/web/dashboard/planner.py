@@ -13,10 +13,7 @@ from veilcount_analysis.planning import PlanResult, QuestionShape, TrustedParty
 from veilcount_analysis.planning.plan import SOLVERS
 from veilcount_analysis.query_params import parse_number
 from veilcount_analysis.text import number_format
-from veilcount_analysis.text.number_format import (
-    decimal,
-    error_bar,
-)
+from veilcount_analysis.text.number_format import decimal, error_bar
 from veilcount_shared.periods import Unit
 
 from ... import queries

@@ -25,8 +25,7 @@ from veilcount_aggregator.records.api_keys import (
 )
 from veilcount_aggregator.records.clock_confirmation import confirm_day
 from veilcount_aggregator.records.definitions import DefinitionSource, add_definitions
-from veilcount_aggregator.records.service_counters import ANSWERED, REFUSED
-from veilcount_aggregator.records.verdict_counts import LOSS
+from veilcount_aggregator.records.service_counters import ANSWERED, LOSS, REFUSED
 from veilcount_aggregator.releases.budget_ledger import StoredRelease
 from veilcount_aggregator.releases.release_journal import ReleaseJournal
 from veilcount_aggregator.store import VERDICT, ServiceCounter, Store, open_store

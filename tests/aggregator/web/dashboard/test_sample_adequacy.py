@@ -31,7 +31,7 @@ from veilcount_analysis.text import number_format
 from veilcount_analysis.text.number_format import FigureFormat
 from veilcount_shared import Collection, parse_collections
 from veilcount_shared.collection import Held, Measure
-from veilcount_shared.question_group import QuestionGroup
+from veilcount_shared.definition_record import QuestionGroup
 
 DEFINITION = """
 app = "acme"

@@ -1,5 +1,6 @@
 """Shuffled batches with covers: what they reveal, and how many covers a definition needs."""
 
+from .composed_notice import composed_epsilon as composed_epsilon
 from .composed_notice import full_notice as full_notice
 from .covers import best_guess as best_guess
 from .covers import cover_delta as cover_delta
@@ -9,4 +10,3 @@ from .covers import least_covers as least_covers
 from .covers import require_covers as require_covers
 from .covers import shuffled_error as shuffled_error
 from .honest import honest_epsilon as honest_epsilon
-from .repeated_batches import composed_epsilon as composed_epsilon

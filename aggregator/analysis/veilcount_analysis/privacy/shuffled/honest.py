@@ -55,8 +55,6 @@ def honest_epsilon(mechanism: Randomizer, honest: int, covers: int, delta: Fract
     overlaps, grain = handler_of(mechanism).overlaps(), EPSILON_GRAIN // 1000
     steps = range(int(mechanism.epsilon * EPSILON_GRAIN) // grain)
     least = bisect_left(
-        steps,
-        True,
-        key=lambda step: honest_delta(overlaps, honest, covers, step / 1000) <= delta,
+        steps, True, key=lambda step: honest_delta(overlaps, honest, covers, step / 1000) <= delta
     )
     return min(Fraction(least, 1000), mechanism.epsilon)

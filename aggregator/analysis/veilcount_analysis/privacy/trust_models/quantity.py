@@ -16,12 +16,7 @@ from statistics import NormalDist
 import numpy as np
 
 from veilcount_shared import select_mechanism
-from veilcount_shared.domain import (
-    BUCKET_BITS,
-    GRID,
-    HALVES,
-    Number,
-)
+from veilcount_shared.domain import BUCKET_BITS, GRID, HALVES, Number
 from veilcount_shared.mechanisms import (
     HashedStrings,
     Moments,

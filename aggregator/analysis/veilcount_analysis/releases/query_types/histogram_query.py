@@ -12,18 +12,17 @@ from veilcount_shared.kinds import CellLabel
 from ...errors import QueryError
 from ...series.packed_rows import Counters
 from ..noise_kinds import DrawnNoise
-from ..query import (
-    Figure,
-    Noised,
-    ParallelQuery,
-    Query,
-    QueryOption,
-    QueryPart,
-    count_interval,
-)
+from ..query import Figure, Noised, ParallelQuery, Query, QueryOption, QueryPart, count_interval
 from ..sensitivity import histogram_sensitivity, squared_histogram_sensitivity
 
 MAX_HISTOGRAM_VALUES = 1 << 16  # each value's noise costs some 7 us and a line of the answer
+
+
+def require_few_values(written: object, collection: Collection) -> None:
+    """Refuse a query of each value where there are too many."""
+    if collection.inputs > MAX_HISTOGRAM_VALUES:
+        most = f"{collection.inputs:,} values, at most {MAX_HISTOGRAM_VALUES:,}"
+        raise QueryError("query", written, f"{most}: ask for a count, sum or mean")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +43,7 @@ class HistogramQuery(ParallelQuery):
     def parse(cls, written: object, collection: Collection) -> Query | None:
         if written != "histogram":
             return None
-        if collection.inputs > MAX_HISTOGRAM_VALUES:
-            raise QueryError(
-                "query",
-                written,
-                f"{collection.inputs:,} values, at most {MAX_HISTOGRAM_VALUES:,}:"
-                " ask for a count, sum or mean",
-            )
+        require_few_values(written, collection)
         return cls(collection.inputs)
 
     def parts(self, collection: Collection) -> tuple[QueryPart, ...]:

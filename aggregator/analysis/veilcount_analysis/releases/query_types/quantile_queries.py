@@ -21,10 +21,10 @@ from veilcount_shared.kinds import CellLabel
 
 from ...errors import QueryError
 from ...series.packed_rows import Counters
-from ..crossing import crossing
 from ..noise import noise_distribution
 from ..noise_kinds import DrawnNoise, NoiseKind
 from ..prefix_sums import MAX_PERIODS, PrefixStrategy, best_strategy
+from ..quantile import crossing
 from ..query import (
     CandidateScores,
     Figure,
@@ -35,12 +35,8 @@ from ..query import (
     QueryOption,
     QueryPart,
 )
-from ..sensitivity import (
-    histogram_sensitivity,
-    rank_sensitivity,
-    squared_histogram_sensitivity,
-)
-from .histogram_query import MAX_HISTOGRAM_VALUES
+from ..sensitivity import histogram_sensitivity, rank_sensitivity, squared_histogram_sensitivity
+from .histogram_query import MAX_HISTOGRAM_VALUES, require_few_values
 
 MAX_LEAVES = MAX_PERIODS  # of a tree: of more values, each leaf is several
 SHARES = tuple(Fraction(share, 20) for share in range(1, 20))
@@ -63,9 +59,7 @@ def _require_numbers(written: str, collection: Collection) -> None:
     cells = collection.true_cells
     if cells.is_boolean or cells.numbers is None:
         raise QueryError("query", written, f"{collection.name} has no numbers to order")
-    if collection.inputs > MAX_HISTOGRAM_VALUES:
-        most = f"{collection.inputs:,} values, at most {MAX_HISTOGRAM_VALUES:,}"
-        raise QueryError("query", written, f"{most}: ask for a count, sum or mean")
+    require_few_values(written, collection)
 
 
 def _is_offered(collection: Collection) -> bool:

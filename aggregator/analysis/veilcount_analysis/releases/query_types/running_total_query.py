@@ -48,9 +48,7 @@ class RunningTotalQuery(ParallelQuery):
     """The total up to the end of each period: of yes, of a number's answers, else of answers."""
 
     kind: ClassVar[str] = "running_total"
-    forms: ClassVar[Mapping[str, str]] = {
-        '"running_total"': "the total so far, after each period",
-    }
+    forms: ClassVar[Mapping[str, str]] = {'"running_total"': "the total so far, after each period"}
     order: ClassVar[int] = 6
     by_period: ClassVar[bool] = True
 

@@ -17,26 +17,11 @@ from veilcount_shared import Collection
 from veilcount_shared.collection import Adjacency
 from veilcount_shared.kinds import CellLabel
 
-from ...errors import QueryError
 from ...series.packed_rows import Counters
 from ..noise_kinds import DrawnNoise
-from ..query import (
-    CandidateScores,
-    Figure,
-    Noised,
-    Query,
-    QueryOption,
-    QueryPart,
-    count_interval,
-)
+from ..query import CandidateScores, Figure, Noised, Query, QueryOption, QueryPart, count_interval
 from ..sensitivity import contributions, count_sensitivity
-from .histogram_query import MAX_HISTOGRAM_VALUES
-
-
-def _require_candidates(query: object, collection: Collection) -> None:
-    if collection.inputs > MAX_HISTOGRAM_VALUES:
-        most = f"{collection.inputs:,} values, at most {MAX_HISTOGRAM_VALUES:,}"
-        raise QueryError("query", query, f"{most}: ask for a count, sum or mean")
+from .histogram_query import MAX_HISTOGRAM_VALUES, require_few_values
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +43,7 @@ class MostFrequentQuery(Query):
     def parse(cls, written: object, collection: Collection) -> Query | None:
         if written != cls.kind:
             return None
-        _require_candidates(written, collection)
+        require_few_values(written, collection)
         return cls(collection.inputs)
 
     def parts(self, collection: Collection) -> tuple[QueryPart, ...]:

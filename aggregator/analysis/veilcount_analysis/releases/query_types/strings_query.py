@@ -18,15 +18,7 @@ from veilcount_shared.kinds import CellLabel
 from ...errors import QueryError
 from ...series.packed_rows import Counters
 from ..noise_kinds import DrawnNoise
-from ..query import (
-    Figure,
-    Noised,
-    ParallelQuery,
-    Query,
-    QueryOption,
-    QueryPart,
-    count_interval,
-)
+from ..query import Figure, Noised, ParallelQuery, Query, QueryOption, QueryPart, count_interval
 from ..sensitivity import histogram_sensitivity, squared_histogram_sensitivity
 
 

@@ -20,10 +20,7 @@ from .url_state import OVER_TIME, TOP, PageAddress
 
 LEVELS = {part: f"{float(part) * 100:g} %" for part in ("0.9", "0.95", "0.99")}
 FAKES = {"0": "not shown"} | {part: fake_share(float(part)) for part in ("0.001", "0.01", "0.05")}
-SMOOTHING = {
-    View.RAW.value: "each from its own reports",
-    View.SMOOTH.value: "smoothed over time",
-}
+SMOOTHING = {View.RAW.value: "each from its own reports", View.SMOOTH.value: "smoothed over time"}
 LOOKS = {count.value: count.valid.removeprefix("valid ") for count in LookCount}
 AMONG = {
     Denominator.ALL.value: "of all devices",

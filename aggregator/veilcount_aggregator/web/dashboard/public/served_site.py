@@ -18,7 +18,7 @@ from ....queries.published_figures import publishing_problem
 from ....queries.publishing_key import read_publishing_key
 from ....queries.releases import latest_release
 from ....service import Aggregator
-from .public_file import PublicFile
+from ..pages import PublicFile
 from .site_files import Files, site_files
 
 SECONDS = 60.0  # for which nothing is looked at

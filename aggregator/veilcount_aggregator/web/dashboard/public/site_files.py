@@ -36,8 +36,8 @@ from ..collection.page import listed_figures
 from ..collection.time_series import TimeSeries, time_series, time_series_query
 from ..collection.url_state import ShownQuery, time_ranges_shown
 from ..formatting import FILTERS
+from ..pages import PublicFile
 from ..releases.view import release_entry, release_text
-from .public_file import PublicFile
 
 HTML, SVG, PEM = "text/html; charset=utf-8", "image/svg+xml", "application/x-pem-file"
 INDEX, STYLE, KEY = "index.html", "style.css", "key.pem"
