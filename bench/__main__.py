@@ -27,7 +27,6 @@ PARTS = (
         "groups",
         "workers",
         "growth",
-        "scaling",
         "scale",
         "reads",
         "retention",

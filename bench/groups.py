@@ -82,7 +82,7 @@ def run(*, quick: bool) -> Table:
 
 def _row(kind: str, group: Group, rounds: int) -> Row:
     with TemporaryDirectory() as name, engine(kind, Path(name) / "store") as store:
-        taken, bare = _costs(Path(name), store, group, rounds)
+        taken, bare = group_costs(Path(name), store, group, rounds)
     return {
         "store": NAMES[kind],
         "requests": group.requests,
@@ -94,7 +94,7 @@ def _row(kind: str, group: Group, rounds: int) -> Row:
     }
 
 
-def _costs(folder: Path, store: Engine, group: Group, rounds: int) -> tuple[float, float]:
+def group_costs(folder: Path, store: Engine, group: Group, rounds: int) -> tuple[float, float]:
     """Return the median CPU of a group and of a bare commit, in turns."""
     file = folder / "collections.toml"
     file.write_text(_definitions(group.definitions), encoding="utf-8")
