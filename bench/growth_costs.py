@@ -129,7 +129,7 @@ def _one_in_each(series: Series, days: int, segments: int) -> SeriesReports:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Log nothing: a client has words on the verdicts that its testing kit draws."""
     logging.disable()
     try:
@@ -140,7 +140,7 @@ def _quiet() -> Iterator[None]:
 
 def persons(number: int) -> float:
     """Record and send a value of each of so many persons of one client."""
-    with _quiet(), ClientHarness() as veilcount:
+    with quiet(), ClientHarness() as veilcount:
         client = veilcount.client(parse_collections(_file(1), lambda _: []), persons=True)
 
         def record() -> None:
@@ -153,7 +153,7 @@ def persons(number: int) -> float:
 
 def life(number: int) -> float:
     """Record and send a value on each of so many days."""
-    with _quiet(), ClientHarness() as veilcount:
+    with quiet(), ClientHarness() as veilcount:
         client = veilcount.client(parse_collections(_file(1, number + 2), lambda _: []))
 
         def record() -> None:
@@ -167,7 +167,7 @@ def life(number: int) -> float:
 def waiting(number: int) -> float:
     """Send so many reports that waited on a device."""
     text = _file(1, 3).replace('unit = "day"', f'unit = "event"\nper_day = {min(number, 300)}')
-    with _quiet(), ClientHarness() as veilcount:
+    with quiet(), ClientHarness() as veilcount:
         client = veilcount.client(parse_collections(text, lambda _: []), persons=True)
         for name in range(-(-number // 300)):
             for _ in range(min(number, 300)):
