@@ -39,7 +39,7 @@ class Growth:
             float(EXPONENTS[squares.argmin()]),
             float(inside[0]),
             float(inside[-1]),
-            _rest(y, n, n * np.log(n)) <= allowed,
+            bool(_rest(y, n, n * np.log(n)) <= allowed),
         )
 
     @property

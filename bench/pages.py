@@ -22,8 +22,8 @@ from .stopwatch import timed
 from .table import Row, Table, figure
 
 NOTES = (
-    "CPU milliseconds of one request without its way through a server: the first after the counters",
-    "  changed, and the next. Of each page the collection whose first view is the dearest.",
+    "CPU milliseconds of one request without its way through a server: the first of a collection,",
+    "  and the next. Of each page the collection whose first view is the dearest.",
 )
 
 View = tuple[float, float, str, str]  # milliseconds of the first and the next, page, collection
