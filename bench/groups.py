@@ -90,7 +90,6 @@ def _row(kind: str, group: Group, rounds: int) -> Row:
         "reports each": group.shape.reports,
         "us a report": taken / group.reports,
         "x bare": taken / bare,
-        "load": os.getloadavg()[0],
     }
 
 

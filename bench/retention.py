@@ -7,7 +7,6 @@ the store when half of the rows are deleted. Ratios are of one run, since a mach
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -67,7 +66,6 @@ class Deletion:
     range_us: float
     lock_ms: float
     open_ms: float
-    load: float
 
     def row(self, cheapest: float) -> Row:
         """Compare the time a row with that of the cheapest decade."""
@@ -78,7 +76,6 @@ class Deletion:
             "by one range": self.range_us,
             "lock held, ms": self.lock_ms,
             "open half way, ms": self.open_ms,
-            "load": self.load,
             "target": f"<= {GROWTH:g} times the cheapest",
             "met": self.row_us <= GROWTH * cheapest,
         }
@@ -108,7 +105,6 @@ def _measure(rows: int) -> Deletion:
         range_seconds / rows * 1e6,
         max(seconds) * 1e3,
         open_seconds * 1e3,
-        os.getloadavg()[0],
     )
 
 
