@@ -33,7 +33,7 @@ NOTES = (
     "  store may have forgotten one, and no generation number shows it. It decodes none twice.",
 )
 SIZES = (2, 64, 1024)
-KEPT = (10, 30, 100, 300, 1000)
+KEPT = (10, 18, 32, 56, 100, 178, 316, 562, 1000)
 MOST_MS = 60.0  # at a thousand kept
 PERIODS, PER_DAY = 400, 10  # releases that each day's budget pays for
 FILE = """

@@ -237,8 +237,8 @@ def shards(number: int) -> float:
 
 
 def reports(number: int) -> float:
-    """Read, judge and count a body of so many reports."""
-    series, day = question(1000), datetime.now(UTC).date()
+    """Read, judge and count a body of reports of so many persons."""
+    series, day = question(SLOTS), datetime.now(UTC).date()
     counters = ServiceCounters(time.monotonic)
     with _store() as (store, _):
         intake = IntakePipeline(
@@ -251,10 +251,10 @@ def reports(number: int) -> float:
             group = DecodedGroup.from_body(decode_body(BINARY_TYPE, "", raw))
             intake.process([(None, group)], {series.fingerprint: series}, IntakeDays(day, day))
 
-        raw = bodies(series, Shape(number), COMMITS, np.random.default_rng(4))
+        raw = bodies(series, Shape(number, mixed=True), COMMITS, np.random.default_rng(4))
         return median(cpu_us(take, body) for body in raw)
 
 
 def values(number: int) -> float:
-    """Decode the counters of so many values."""
-    return 1e3 * float(estimate.measure(number, "1", ROUNDS)["decode ms"])
+    """Decode the counters of so many values, of which a power of two nearly fill a geometry."""
+    return 1e3 * float(estimate.measure(number, "0.1", ROUNDS)["decode ms"])
