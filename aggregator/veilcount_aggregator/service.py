@@ -52,7 +52,7 @@ from .releases.privacy_filter import PrivacyFilter
 from .releases.release_journal import ReleaseJournal
 from .releases.store_confirmation import SETTLING_SECONDS
 from .settings import Settings
-from .sign_in import SignIn, read_sign_in
+from .sign_in import SignIn, sign_in_at_start
 from .store import VERDICTS, ServiceCounter, Store, open_store, store_file
 from .store.retention.clock_guard import Clock, ClockGuard
 from .store.retention.retention_guard import DROPPED, RetentionGuard, delete_rows
@@ -127,7 +127,7 @@ class Aggregator:
             clock,
             guard,
             retention,
-            sign_in=read_sign_in(settings.sign_in) if settings.sign_in else None,
+            sign_in=sign_in_at_start(settings.sign_in) if settings.sign_in else None,
         )
 
     def push(self, source: DefinitionSource, actor: str) -> list[Collection]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hmac
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -124,6 +125,15 @@ def _text(header: str) -> str:
         return header.encode("latin-1").decode()
     except UnicodeError:
         return header
+
+
+@lru_cache(maxsize=1)
+def sign_in_at_start(path: Path) -> SignIn:
+    """Return the file as this server started with it, also to a worker that is forked later.
+
+    One that read a half changed file could not open, and would take no reports either.
+    """
+    return read_sign_in(path)
 
 
 def read_sign_in(path: Path) -> SignIn:

@@ -48,6 +48,10 @@ class RandomSource(ABC):
             drawn = self.word() >> shift
         return drawn
 
+    def draws(self, bounds: Iterable[int]) -> list[int]:
+        """Return a uniform integer below each bound, of at most 2^64."""
+        return [self.below(n) for n in bounds]
+
     def bernoulli(self, numerator: int, denominator: int = WORDS) -> bool:
         """Return True with probability numerator/denominator, exactly."""
         if denominator == WORDS:
@@ -56,10 +60,8 @@ class RandomSource(ABC):
 
     def sample(self, n: int, size: int) -> set[int]:
         """Return a uniform subset of 0..n-1 of this size, by Floyd's algorithm [BF87]."""
-        below = self.below
         drawn: set[int] = set()
-        for top in range(n - size, n):
-            member = below(top + 1)
+        for top, member in enumerate(self.draws(range(n - size + 1, n + 1)), n - size):
             drawn.add(top if member in drawn else member)
         return drawn
 
@@ -103,10 +105,28 @@ class SystemRandomSource(RandomSource):
 
     def word(self) -> int:
         """Return 64 bits of the operating system that no one else was served."""
+        self._notice_fork()
+        return self._pooled()
+
+    def draws(self, bounds: Iterable[int]) -> list[int]:
+        """Return a uniform integer below each bound, with one check of the process for all."""
+        self._notice_fork()
+        word, drawn = self._pooled, []
+        for n in bounds:
+            shift = WORD_BITS - (n - 1).bit_length()
+            number = word() >> shift
+            while number >= n:
+                number = word() >> shift
+            drawn.append(number)
+        return drawn
+
+    def _notice_fork(self) -> None:
         # The pid is compared as well as the fork hook registered: a C host (uWSGI, an embedding
-        # application) may fork without running Python's hooks.
+        # application) may fork without running Python's hooks. `getpid` is a system call.
         if self._pid != os.getpid():
             self.drop()
+
+    def _pooled(self) -> int:
         while True:
             try:
                 return self._pool.pop()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import struct
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from math import comb, factorial
@@ -142,6 +142,28 @@ def test_only_seeded_randomness_repeats_and_it_differs_by_seed() -> None:
     assert (one.predictable, SystemRandomSource().predictable) == (True, False)
 
 
+class Pooled(SystemRandomSource):
+    """The system's source with words that a test knows."""
+
+    __slots__ = ()
+
+    def __init__(self, words: list[int]) -> None:
+        super().__init__()
+        self._pool = words[::-1]
+
+
+@given(
+    st.lists(st.integers(2, WORDS), min_size=1, max_size=8),
+    st.lists(st.integers(0, WORDS - 1) | st.just(WORDS - 1), min_size=64, max_size=64),
+)
+def test_draws_are_those_of_below_one_after_the_other(bounds: list[int], words: list[int]) -> None:
+    enough = [*words, *[0] * len(bounds)]
+    pooled, one_by_one = Pooled(enough), Words(enough)
+
+    assert pooled.draws(bounds) == [one_by_one.below(n) for n in bounds]
+    assert len(enough) - len(pooled._pool) == one_by_one.taken
+
+
 # -- nothing is served twice -----------------------------------------------------------------------
 
 POOL = SystemRandomSource._POOL_WORDS
@@ -206,29 +228,46 @@ def test_the_pool_is_dropped_in_the_child_before_anyone_draws() -> None:
     assert len(randomness._pool) == POOL - 1
 
 
-def after_a_silent_fork(randomness: SystemRandomSource) -> tuple[set[int], set[int]]:
+def by_word(randomness: RandomSource) -> int:
+    return randomness.word()
+
+
+def by_draws(randomness: RandomSource) -> int:
+    (word,) = randomness.draws([WORDS])
+    return word
+
+
+Draw = Callable[[RandomSource], int]
+every_way = pytest.mark.parametrize("draw_word", [by_word, by_draws])
+
+
+def after_a_silent_fork(
+    randomness: SystemRandomSource, draw_word: Draw
+) -> tuple[set[int], set[int]]:
     """What was pooled before a fork that ran none of Python's hooks, and what is drawn after it."""
     randomness.word()
     inherited = set(randomness._pool)
     randomness._pid -= 1  # as a child of a C host finds it: not the pid of its parent
-    return inherited, {randomness.word() for _ in range(MANY)}
+    return inherited, {draw_word(randomness) for _ in range(MANY)}
 
 
-def test_a_fork_without_pythons_hooks_is_noticed_by_its_pid() -> None:
-    inherited, drawn = after_a_silent_fork(SystemRandomSource())
-    kept, reused = after_a_silent_fork(Keeping())
+@every_way
+def test_a_fork_without_pythons_hooks_is_noticed_by_its_pid(draw_word: Draw) -> None:
+    inherited, drawn = after_a_silent_fork(SystemRandomSource(), draw_word)
+    kept, reused = after_a_silent_fork(Keeping(), draw_word)
 
     assert len(inherited) == POOL - 1
     assert not inherited & drawn
     assert kept & reused, "a pool kept through a silent fork is caught"
 
 
-def test_eight_threads_share_no_word() -> None:
+@every_way
+def test_eight_threads_share_no_word(draw_word: Draw) -> None:
     randomness, ready = SystemRandomSource(), Barrier(8)
 
     def draw(_: int) -> list[int]:
         ready.wait()
-        return [randomness.word() for _ in range(10_000)]
+        return [draw_word(randomness) for _ in range(10_000)]
 
     with ThreadPoolExecutor(8) as pool:
         drawn = [word for words in pool.map(draw, range(8)) for word in words]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +118,7 @@ def leaks(reply: Response, deployment: Deployment) -> Iterator[str]:
     """Yield what an answer tells of its inside."""
     text = reply.body + repr(reply.headers).encode()
     store = deployment.aggregator.settings.store
-    inside = (store, store.removeprefix("sqlite:///").partition("?")[0], version("flask"))
+    inside = (store, store.removeprefix("sqlite:///").partition("?")[0])
     yield from (each for each in inside if each.encode() in text)
     yield from (found.decode() for found in WORDS.findall(text))
 

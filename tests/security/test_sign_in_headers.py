@@ -11,7 +11,7 @@ import requests
 from veilcount_aggregator.sign_in import GROUPS, PROXY_SECRET, USER
 from veilcount_aggregator.store import open_store
 
-from ..system.server import Server
+from ..system.server import Server, listens, wait_until, worker_killed
 from .test_limits import head, say
 
 SECRET = "a secret of more than sixteen characters"
@@ -26,20 +26,43 @@ secret_file = "secret"
 BY_PROXY = (f"{USER}: bob", f"{GROUPS}: data", f"{PROXY_SECRET}: {SECRET}")
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    folder: Path = tmp_path_factory.mktemp("signed-in")
+def served(folder: Path) -> Server:
+    url = f"sqlite:///{folder}/store.db?durability=relaxed"
+    return Server(url, folder, "--sign-in", str(folder / "sign-in.toml"))
+
+
+def written(folder: Path) -> Path:
     (folder / "secret").write_text(SECRET)
     (folder / "secret").chmod(0o600)
     (folder / "sign-in.toml").write_text(FILE)
-    url = f"sqlite:///{folder}/store.db?durability=relaxed"
-    open_store(url, make=True).close()
-    with Server(url, folder, "--sign-in", str(folder / "sign-in.toml")) as served:
-        yield served
+    open_store(f"sqlite:///{folder}/store.db", make=True).close()
+    return folder
 
 
-def statuses(server: Server, *lines: str) -> list[int]:
-    return say(server.port, head("GET", "/keys", "Connection: close", *lines)).statuses
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with served(written(tmp_path_factory.mktemp("signed-in"))) as server:
+        yield server
+
+
+def statuses(server: Server, *lines: str, path: str = "/keys") -> list[int]:
+    return say(server.port, head("GET", path, "Connection: close", *lines)).statuses
+
+
+def test_a_file_that_is_being_changed_stops_no_worker(tmp_path: Path) -> None:
+    """A worker that died is replaced by one with the file of the server's start."""
+    with served(written(tmp_path)) as server:
+        (tmp_path / "sign-in.toml").write_text("[roles")
+        with worker_killed(server):
+            pass
+        wait_until(lambda: listens(server.port))
+        server.wait_until_open()
+
+        assert statuses(server, *BY_PROXY) == [403]
+        assert statuses(server, *BY_PROXY, path="/operations") == [200]
+        assert server.stop() == 0
+    with pytest.raises(RuntimeError, match=r"sign-in\.toml"):
+        served(tmp_path)
 
 
 def test_an_analyst_of_the_proxy_is_none_of_the_admins(server: Server) -> None:

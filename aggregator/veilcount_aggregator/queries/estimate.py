@@ -31,8 +31,21 @@ from .snapshot import Snapshot
 
 def estimate(snapshot: Snapshot, name: str, query: EstimateQuery) -> EstimateResult:
     """Return the estimates that a query asks of a collection."""
+    return _estimate(snapshot, name, query, requested_series(snapshot, name, query))
+
+
+def estimate_followed(snapshot: Snapshot, name: str, query: EstimateQuery) -> EstimateResult:
+    """Return the figures alone that are followed over time."""
+    requested = requested_series(snapshot, name, query)
+    brief = [replace(request, kind=request.kind.brief) for request in requested]
+    return _estimate(snapshot, name, query, brief)
+
+
+def _estimate(
+    snapshot: Snapshot, name: str, query: EstimateQuery, requested: Sequence[RequestedSeries]
+) -> EstimateResult:
     counts = snapshot.store.service_counts()
-    requests = [request.loaded(query) for request in requested_series(snapshot, name, query)]
+    requests = [request.loaded(query) for request in requested]
     require_few_rows(sum(data.figure_count(request.kind) for request, data in requests), query)
     series = [
         series_result(

@@ -121,14 +121,16 @@ class Deadline:
         """Release timer and sockets; TimeoutError if the deadline has passed.
 
         A socket that was shut down reads like one that its peer closed: to `http.client` that may
-        be the end of headers or of a body, so nothing that was read then counts.
+        be the end of headers or of a body, so nothing that was read then counts. An interrupt is
+        left as it is.
         """
         self._timer.cancel()
         if self._timer.ident:
             self._timer.join()  # at once: cancelled, or only shutting down what it watches
         for watched in self._sockets:
             watched.close()
-        if self._passed and (error is None or isinstance(error, Exception)):  # an interrupt goes on
+        late = error is not None and time.monotonic() >= self._ends  # the timer may wake later
+        if (self._passed or late) and (error is None or isinstance(error, Exception)):
             raise TimeoutError("the exchange took too long") from error
 
     def remaining(self) -> float:

@@ -90,9 +90,9 @@ class SubsetMessages:
 
 def uniform_mask(n: int, size: int, randomness: RandomSource) -> int:
     """Return a uniform subset as a mask: `RandomSource.sample` with bits for members."""
-    below, mask = randomness.below, 0
-    for top in range(n - size, n):
-        bit = 1 << below(top + 1)
+    mask = 0
+    for top, member in enumerate(randomness.draws(range(n - size + 1, n + 1)), n - size):
+        bit = 1 << member
         mask |= 1 << top if mask & bit else bit
     return mask
 

@@ -198,6 +198,17 @@ def connected(send: Callable[[], Outcome]) -> Outcome | None:
     return next((found for found in outcomes if found != Later("ConnectTimeout", seen=False)), None)
 
 
+def test_an_error_after_the_deadline_is_its_own_though_the_timer_is_late(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(threading.Timer, "start", lambda _: None)
+
+    with pytest.raises(ConnectionError), Deadline(60):
+        raise ConnectionError("reset")
+    with pytest.raises(TimeoutError), Deadline(0):
+        raise ConnectionError("reset")
+
+
 @pytest.mark.parametrize("name", HOLDS)
 def test_an_exchange_ends_at_its_deadline(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As something to try again later, though what was read until then may look complete.

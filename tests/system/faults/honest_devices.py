@@ -173,6 +173,10 @@ class Population:
         return [report for device in self.devices for report in device.acknowledged.copy()]
 
     @property
+    def tried(self) -> set[Report]:
+        return {report for device in self.devices for report in device.tried.copy()}
+
+    @property
     def failed(self) -> int:
         """How often any of them was not answered."""
         return sum(device.failed for device in self.devices)

@@ -182,9 +182,7 @@ class _WindowSums:
 def _fit(
     wave: SquareWaveTables, part: float, counters: tuple[int, ...], target: IntervalTarget
 ) -> tuple[Floats, Floats]:
-    """Return the histogram, and its curve's noise: a page shows ten ranges at each view, most of
-    which receive no more reports.
-    """
+    """Return the histogram, and its curve's noise; most that is viewed again has no new reports."""
     received = wave.diluted(part)
     frequency, steps = received.likeliest(np.array(counters))
     noise = received.noise(frequency, steps, target)

@@ -138,7 +138,7 @@ class Kind(ABC, Generic[D, T]):
 
     @property
     def brief(self) -> Kind[Any, Any]:
-        """The kind of its headline, which is computed faster."""
+        """The kind of what is followed, in a headline and over time, which is computed faster."""
         return self
 
     def unknown_values(self, words: Sequence[str]) -> tuple[str, ...]:

@@ -181,9 +181,13 @@ class Mean(SummedKind[Number]):
 
 
 class MeanAlone(Mean):
-    """The mean of a distribution, which takes longer, from at least one report."""
+    """The mean of a distribution, which takes longer."""
 
-    def _number(self, data: Tally, query: EstimateQuery, contributions: int) -> MeanEstimate:
+    def _number(
+        self, data: Tally, query: EstimateQuery, contributions: int
+    ) -> MeanEstimate | BucketHistogram | NoReports:
+        if int(data.counters.sum()) <= data.covers:
+            return super()._number(data, query, contributions)
         return self._side(data, query, contributions, None)
 
 

@@ -6,14 +6,17 @@ import csv
 import io
 import json
 import re
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from veilcount_analysis.text.number_format import figure, interval
+from veilcount_analysis.estimation import square_wave_em
+from veilcount_analysis.text.number_format import figure, interval, number_interval
 
-from ...queries.simulated_reports import counted, send
-from ..api.deployment_fixtures import Deployment
+from ...queries.simulated_reports import counted, send, send_numbers
+from ..api.deployment_fixtures import Deployment, deployment
 from .page_fixtures import Page, Visitor, logged_in
 
 
@@ -203,6 +206,38 @@ def test_distribution_histogram_and_quantiles_state_what_their_bands_cover(
     assert f"The bands of distribution, histogram and quantiles cover {covers}" in page.text
     assert [row[0] for row in page.dots[1]][:2] == ["0 to 125", "125 to 250"]
     assert re.search(r"50\.00% \d+ \d+ to \d+", page.text)
+
+
+PAGES_LONG = """
+app = "acme-editor"
+[pages]
+question = "How many pages has the largest document?"
+range = [0, 1000]
+measure = "distribution"
+epsilon = 1
+unit = "day"
+from = 2026-12-01
+until = 2027-12-01
+"""
+
+
+def test_the_chart_over_time_of_a_distribution_fits_no_curve(tmp_path: Path) -> None:
+    """Its points are the means of the query by time range, which fits a curve for each of them."""
+    with deployment(tmp_path, PAGES_LONG) as deployed:
+        for day in range(3):
+            numbers = np.full(2_000, 0.2 + 0.2 * day)
+            counted(send_numbers(deployed, "pages", numbers, period=day, seed=day))
+        analyst = logged_in(deployed)
+        fits = square_wave_em._fit.cache_info().misses
+        page = analyst.get("/collections/pages")
+        of_page = square_wave_em._fit.cache_info().misses - fits
+        (link,) = (link for link in page.links("JSON") if "by=day" in link)
+        ranges = analyst.get(link).response.json["series"][0]["ranges"]
+    means = [row for each in ranges for row in each["figures"] if row["kind"] == "mean"]
+
+    assert (of_page, square_wave_em._fit.cache_info().misses - fits) == (1, 4)
+    for mean in means:
+        assert number_interval(mean["low"], mean["high"]) in page.text
 
 
 def test_a_failed_poisoning_test_is_shown_first(deployed: Deployment) -> None:
