@@ -51,7 +51,7 @@ def _values(content: Mapping[str, Any], part: str) -> dict[tuple[Any, Any], floa
 def _load(content: Mapping[str, Any], part: str) -> float:
     """Return the load of a part: its rows', of which one was a row of its own once."""
     rows = [row.get("load", row.get("what") == "load" and row["value"]) for row in content[part]]
-    return max(filter(None, rows), default=content["machine"].get("load before", 0.0))
+    return float(max(filter(None, rows), default=content["machine"].get("load before", 0.0)))
 
 
 def compared(part: str, table: Table, folder: Path = HISTORY) -> Table:

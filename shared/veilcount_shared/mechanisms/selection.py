@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import takewhile
-from math import floor
 
 from ..epsilon import exp_lower, parse_epsilon
 from .finite_field import POLYNOMIALS, is_prime
@@ -110,7 +109,7 @@ def best_projective(k: int, e: Fraction) -> tuple[Fraction, int, int] | None:
 
 def projective_orders(k: int, e: Fraction, cells: int = MAX_CELLS) -> Iterator[tuple[int, int]]:
     """Yield each candidate order q with the least t that has k points or more."""
-    most = floor(Fraction("2.2") * (e + 1) + 1)  # once: `e` has hundreds of digits
+    most = int(Fraction("2.2") * (e + 1) + 1)  # once: `e` has hundreds of digits
     for q in takewhile(most.__ge__, _orders()):
         t = 3
         while points(q, t) < k:
