@@ -20,7 +20,7 @@ NOTES = (
     "  cost, with its 95 % interval. n log n: whether a fixed cost, n and n log n fit as well; it",
     "  is what a sort, an index in a tree and a fast transform take, and is allowed there (*).",
 )
-TIMES = 3
+A_DECADE, TIMES = 4, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +32,10 @@ class Cost:
     least: int
     most: int
     has_log: bool = False
-    a_decade: float = 4.0
 
     def sizes(self, *, quick: bool) -> list[int]:
         """Return sizes in equal steps, half as many if quick, up to a tenth."""
-        most, a_decade = (
-            (self.most // 10, self.a_decade / 2) if quick else (self.most, self.a_decade)
-        )
+        most, a_decade = (self.most // 10, A_DECADE / 2) if quick else (self.most, A_DECADE)
         steps = round(np.log10(most / self.least) * a_decade) + 1
         return sorted({round(size) for size in np.geomspace(self.least, most, max(4, steps))})
 
@@ -79,7 +76,7 @@ COSTS = (
     Cost("a report to each collection of a group", costs.collections, 1, 1_000),
     Cost("32 reports to each shard of a cluster", costs.shards, 3, 96),
     Cost("a report of each person in a body", costs.reports, 1, 1_000),
-    Cost("values, decoded", costs.values, 511, 511 << 10, has_log=True, a_decade=np.log2(10)),
+    Cost("values, decoded", costs.values, 1_024, 1_000_000, has_log=True),
     Cost("a report of each person of one client", costs.persons, 3, 1_000, has_log=True),
     Cost("a report a day of one device", costs.life, 3, 1_000),
     Cost("waiting reports on a device", costs.waiting, 3, 10_000, has_log=True),
