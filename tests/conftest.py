@@ -48,7 +48,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     position: Counter[str] = Counter()
     for item in items:
-        if (mark := item.get_closest_marker("one_in")) is None:
+        if (mark := next((one for one in item.own_markers if one.name == "one_in"), None)) is None:
             continue
         test = item.nodeid.partition("[")[0]
         if position[test] * GOLDEN % 1 >= 1 / mark.args[0]:

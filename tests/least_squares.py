@@ -33,20 +33,20 @@ def exact_weights(periods: int, missing: Collection[int] = frozenset()) -> list[
         [sum((row[one] * row[two] for row in rows), Fraction(0)) for two in range(periods)]
         for one in range(periods)
     ]
-    weights = []
-    for share in range(periods):
-        counted = [Fraction(period <= share) for period in range(periods)]
-        solution = solved(normal, counted)
-        weights.append([sum(map(Fraction.__mul__, row, solution), Fraction(0)) for row in rows])
-    return weights
+    counted = [[Fraction(p <= share) for p in range(periods)] for share in range(periods)]
+    return [
+        [sum(map(Fraction.__mul__, row, solution), Fraction(0)) for row in rows]
+        for solution in solved(normal, counted)
+    ]
 
 
-def solved(matrix: list[list[Exact]], right: list[Exact]) -> list[Exact]:
-    """The solution of a regular system, by elimination."""
+def solved(matrix: list[list[Exact]], rights: list[list[Exact]]) -> list[list[Exact]]:
+    """The solution of a regular system for each right side, by one elimination."""
     rows = [list(line) for line in matrix]
-    for line, value in zip(rows, right, strict=True):
-        line.append(value)
-    for place in range(len(rows)):
+    for right in rights:
+        for line, value in zip(rows, right, strict=True):
+            line.append(value)
+    for place in range(len(matrix)):
         pivot = next(row for row in rows[place:] if row[place])
         rows.remove(pivot)
         rows.insert(place, [value / pivot[place] for value in pivot])
@@ -56,4 +56,4 @@ def solved(matrix: list[list[Exact]], right: list[Exact]) -> list[Exact]:
                 rows[other] = [
                     value - factor * own for value, own in zip(row, rows[place], strict=True)
                 ]
-    return [row[-1] for row in rows]
+    return [[row[at] for row in rows] for at in range(len(matrix), len(matrix) + len(rights))]

@@ -25,55 +25,30 @@ from veilcount_analysis.counts import (
 from veilcount_analysis.errors import CountsError, QueryError
 from veilcount_analysis.kinds.estimate_query import EstimateQuery
 from veilcount_analysis.simulation import simulate_messages
-from veilcount_shared import Collection
+from veilcount_shared import Collection, parse_collections
 from veilcount_shared.collection import Model
 from veilcount_shared.domain import OpenStrings
 from veilcount_shared.wire import encode_base64
 
-from ..aggregator.aggregator_fixtures import make_collections
+from ..client.device_fixtures import definitions_text
 from .kinds.test_contract import LOCAL, define, reports, row_name
 
 TODAY = date(2027, 2, 1)
 ESTIMABLE = [row for row in LOCAL if row[0] is not OpenStrings]
 DATED = "message,count,period\n"
-DEFINITIONS = """
-[theme]
-question = "Which?"
-values = ["light", "dark", "system"]
-epsilon = 1
-unit = "month"
-from = 2026-12-01
-until = 2027-12-01
-segments = {arm = ["A", "B"], level = [1, 2]}
-
-[plain]
-question = "Which?"
-values = ["light", "dark", "system"]
-epsilon = 1
-unit = "month"
-from = 2026-12-01
-until = 2027-12-01
-
-[lisa]
-question = "Lisa?"
-boolean = true
-epsilon = 1
-unit = "month"
-from = 2026-12-01
-until = 2027-12-01
-
-[bart]
-question = "Bart?"
-boolean = true
-epsilon = 1
-unit = "month"
-from = 2026-12-01
-until = 2027-12-01
-
-[group.both]
-questions = ["lisa", "bart"]
-"""
-FAMILY = make_collections(DEFINITIONS)
+YEAR = {"epsilon": 1, "unit": "month", "from": "2026-12-01", "until": "2027-12-01"}
+THEMES = {"question": "Which?", "values": ["light", "dark", "system"]}
+DEFINITIONS = definitions_text(
+    "acme",
+    YEAR,
+    theme=THEMES | {"segments": {"arm": ["A", "B"], "level": [1, 2]}},
+    plain=THEMES,
+    lisa={"question": "Lisa?"},
+    bart={"question": "Bart?"},
+)
+FAMILY = parse_collections(
+    f'{DEFINITIONS}\n[group.both]\nquestions = ["lisa", "bart"]\n', lambda _: []
+)
 
 
 def dated_counts(collection: Collection) -> tuple[str, Any]:

@@ -36,6 +36,7 @@ from veilcount_shared.mechanisms import (
 
 from ..aggregator.aggregator_fixtures import make_collection
 from ..aggregator.exact_rows import rows_of
+from ..client.device_fixtures import definitions_text
 
 ONE = Fraction(1)
 DELTA = Fraction(1, 10**6)
@@ -326,18 +327,17 @@ def test_these_periods_and_numbers_have_no_running_total(changes: dict[str, str 
 
 # -- shuffled collections, as they are run ---------------------------------------------------------
 
-SHUFFLED = """
-app = "acme"
-[theme]
-question = "Which theme is active?"
-values = ["light", "dark", "system"]
-model = "shuffled"
-epsilon = 4
-unit = "month"
-batch = {epsilon = 1, delta = 1e-6, covers = 142}
-from = 2026-12-01
-until = 2027-12-01
-"""
+SHUFFLED = definitions_text(
+    theme={
+        "question": "Which theme is active?",
+        "values": ["light", "dark", "system"],
+        "model": "shuffled",
+        "epsilon": 4,
+        "unit": "month",
+        "batch": {"epsilon": 1, "delta": 1e-6, "covers": 142},
+        "until": "2027-12-01",
+    }
+)
 
 
 def test_a_shuffled_collection_has_its_run_batches_next_to_both_models() -> None:

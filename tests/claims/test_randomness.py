@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from veilcount_analysis.releases import DiscreteLaplaceNoise
 from veilcount_shared.epsilon import exp_lower
 from veilcount_shared.mechanisms import SubsetSelection
-from veilcount_shared.randomness import RandomSource
 
+from ..client.privacy.paired_runs import ConstantSource
 from .claim_harness import claim
 from .exact_noise import laplace
 
@@ -103,16 +103,6 @@ def test_noise_extracts_a_bit_from_its_source(stated: range, *, holds: bool) -> 
     assert (abs(even - odd * Fraction(5, 4)) < Fraction(1, 10**9)) == holds  # cosh(ln 2)
 
 
-class OneWord(RandomSource):
-    """A source of one word."""
-
-    def __init__(self, word: int) -> None:
-        self._word = word
-
-    def word(self) -> int:
-        return self._word
-
-
 def keeps_one(yes: int, other: int, n: int) -> bool:
     """Whether yes and no are within e times as frequent for both inputs, over n words."""
     e = exp_lower(ONE)
@@ -128,7 +118,7 @@ def test_epsilon_needs_uniform_words(stated: int, *, holds: bool) -> None:
     planted, each that is uniform over 2^3 of them.
     """
     bit = SubsetSelection(2, 1, 11 << 60, ONE)
-    sent = [[bit.randomize(x, OneWord(word << 60)) for word in range(16)] for x in (0, 1)]
+    sent = [[bit.randomize(x, ConstantSource(word << 60)) for word in range(16)] for x in (0, 1)]
     n = 2**stated
     yes = [
         [sum(row[word] for word in source) for row in sent] for source in combinations(range(16), n)

@@ -13,21 +13,11 @@ from bench.scale import BASE, COSTS, DAY, DEPLOYMENT, FLEETS, GRACE, HOUR, Fleet
 from bench.shuffler_scale import lines as shuffler_lines
 
 from veilcount_analysis.series.series import Series
-from veilcount_shared import parse_collections
 from veilcount_shared.periods import RECOVERABLE
 
+from ..client.device_fixtures import one_collection
+
 PAGE = Path(__file__).parents[2] / "docs" / "scale.md"
-DAILY = """
-app = "acme"
-[daily]
-question = "Was it used?"
-boolean = true
-epsilon = 1
-unit = "day"
-from = 2027-01-01
-until = 2027-06-01
-late = {late}
-"""
 
 
 # -- the page --------------------------------------------------------------------------------------
@@ -79,7 +69,7 @@ def test_relays_take_a_hundredth_of_the_requests_and_a_fortieth_of_the_computing
 def test_rows_live_as_long_as_the_aggregator_keeps_them() -> None:
     """Counted over a real definition, on a day in the middle of its campaign."""
     for late in (3, 30):
-        series = Series(parse_collections(DAILY.format(late=late), lambda _: [])["daily"])
+        series = Series(one_collection("it", late=late, until="2027-06-01")["it"])
         day = series.collection.start + timedelta(days=100)
         begun = range(101)
 

@@ -9,6 +9,16 @@ from typing import Any
 from unittest.mock import patch
 
 Plant = Callable[[], AbstractContextManager[object]]
+Original = Callable[..., Any]
+
+
+def do_nothing(*_: object, **__: object) -> None:
+    """Take the place of a function that has an effect and no result."""
+
+
+def constant(owner: object, name: str, wrong: object) -> Plant:
+    """Return a plant of another constant or function."""
+    return lambda: patch.object(owner, name, wrong)
 
 
 def in_place_of(owner: object, name: str) -> Callable[[Callable[..., Any]], Plant]:

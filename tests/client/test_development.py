@@ -15,22 +15,17 @@ from veilcount_client.options import Definitions
 from veilcount_client.testing import RecordingTransport, SettableClock
 from veilcount_shared import parse_collections
 
+from .device_fixtures import definitions_text
+
 FILE = Path(__file__).parents[2] / "docs" / "collections.toml"
 NOON = datetime(2026, 12, 3, 12, tzinfo=UTC)
 
 
-RARELY = """app = "acme-editor"
-[theme]
-question = "Which theme is active?"
-values = ["light", "dark"]
-epsilon = 1
-unit = "day"
-answers = 1
-takes = "last"
-from = 2026-09-01
-until = 2027-01-01
-cohort = {draw = "half", number = 0, of = 2}
-"""
+RARELY = definitions_text(
+    "acme-editor",
+    {"from": "2026-09-01", "until": "2027-01-01", "answers": 1, "takes": "last"},
+    theme={"values": ["light", "dark"], "cohort": {"draw": "half", "number": 0, "of": 2}},
+)
 
 
 def developing(transport: RecordingTransport, definitions: Definitions = FILE) -> Client:

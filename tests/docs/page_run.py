@@ -35,7 +35,7 @@ def run(text: str, name: str, folder: Path) -> int:
 
 LINKAGE = 'linkage = "token"'
 
-SIGN_IN = "sign-in.toml"  # no definitions; test_sign_in.py reads it
+SIGN_IN = "sign-in.toml"  # no definitions; test_sign_in_file.py reads it
 
 
 class PageRunner:

@@ -7,7 +7,6 @@ adversaries and promises as of devices that run all day; the false-alarm probabi
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -25,17 +24,14 @@ from ..client.device_fixtures import DAY, HOUR, MINUTE, number
 from . import lives
 from .cells import FIRST_ROWS, ONE_BY_ONE, Combination
 from .simulation import Calendar
-from .test_matrix import joined
+from .test_matrix import joined, quiet
+
+__all__ = ["quiet"]
 
 MORNING = 9 * HOUR
 SECONDS = 2.0  # of a command whose reports nobody else sends
 ROWS = [row for row in FIRST_ROWS if row.way == ONE_BY_ONE]
 in_rows = pytest.mark.parametrize("combination", ROWS, ids=str)
-
-
-@pytest.fixture(autouse=True)
-def quiet(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.CRITICAL, "veilcount")
 
 
 def runs_of(

@@ -251,7 +251,7 @@ class Raked:
             ]
             for i in sizes
         ]
-        inverse = [solved(normal, [Decimal(i == j) for j in sizes]) for i in sizes]
+        inverse = solved(normal, [[Decimal(i == j) for j in sizes] for i in sizes])
         loads = [
             sum((w * x[i] * f for w, x, f in zip(cells, design, shares, strict=True)), ZERO)
             for i in sizes

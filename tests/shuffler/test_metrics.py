@@ -20,7 +20,9 @@ from veilcount_shuffler.problems import SHUFFLER_PROBLEMS
 from veilcount_shuffler.shuffler_metrics import PREFIX, ShufflerMetrics
 
 from .parties import HandClock, ShufflerStore, messages
-from .test_serving import Served, served
+from .test_serving import Served, server
+
+__all__ = ["server"]
 
 LINE = re.compile(rf"^{PREFIX}(\w+)\{{(.*)\}} (\d+)$", re.MULTILINE)
 
@@ -242,13 +244,6 @@ def test_a_disk_that_is_too_full_is_shown_in_coarse_steps(
 
 
 # -- as it is served -------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Served]:
-    """A server that is not started yet."""
-    with served(tmp_path) as server:
-        yield server
 
 
 def scraped(server: Served) -> tuple[int, str]:

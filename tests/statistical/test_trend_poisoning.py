@@ -8,9 +8,10 @@ fixed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pytest
@@ -46,9 +47,10 @@ def share(counts: TrendCounts, period: int) -> TrendEstimator:
     return estimator
 
 
-def attacks() -> Iterator[tuple[TrendEstimator, TrendEstimator]]:
-    """The share from honest devices, and from the same among fakes."""
-    generator = np.random.default_rng(12)
+@cache
+def attacks() -> list[tuple[TrendEstimator, TrendEstimator]]:
+    """The shares from honest devices, and from the same among fakes."""
+    generator, shares = np.random.default_rng(12), []
     for _ in range(CAMPAIGNS):
         periods = int(generator.choice([12, 20, 52]))
         trend = TrendMechanism.for_epsilon(Fraction(1), periods, 1)
@@ -62,7 +64,8 @@ def attacks() -> Iterator[tuple[TrendEstimator, TrendEstimator]]:
         added = attacked * (FAKES // len(set(level[attacked].tolist())))
         rises = added * (generator.choice([-1, 1]) * weights > 0)
         changed = replace(counts, rises=counts.rises + rises, reports=counts.reports + added)
-        yield share(counts, period), share(changed, period)
+        shares.append((share(counts, period), share(changed, period)))
+    return shares
 
 
 def chosen_levels(weights: Floats, level: Counts, generator: Generator) -> Counts:

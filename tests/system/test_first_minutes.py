@@ -18,6 +18,7 @@ import requests
 
 from veilcount_shared import load_collections
 
+from ..client.device_fixtures import definitions_text
 from ..docs.page_parser import ROOT, Block, steps
 from .server import ENDING_SECONDS, HOST, free_port, wait_until
 
@@ -186,25 +187,21 @@ def test_a_used_link_says_which_command_makes_another(minutes: FirstMinutes) -> 
     assert (entered.status_code, entered.url) == (200, f"{minutes.url}/")
 
 
-SHUFFLED = """
-app = "acme-editor"
-
-[theme]
-question = "Which theme is active?"
-values = ["light", "dark", "system"]
-model = "shuffled"
-epsilon = 4
-unit = "month"
-batch = {{epsilon = 1, delta = 1e-6, least = 1000, covers = 142}}
-from = {first}
-until = {last}
-"""
+SHUFFLED = {
+    "question": "Which theme is active?",
+    "values": ["light", "dark", "system"],
+    "model": "shuffled",
+    "epsilon": 4,
+    "unit": "month",
+    "batch": {"epsilon": 1, "delta": 1e-6, "least": 1000, "covers": 142},
+}
 
 
 def test_a_shuffler_next_to_it_hands_over_what_one_device_sends(minutes: FirstMinutes) -> None:
     first = datetime.now(UTC).date().replace(day=1)
-    dates = {"first": first, "last": (first + timedelta(days=62)).replace(day=1)}
-    (minutes.folder / "collections.toml").write_text(SHUFFLED.format(**dates), encoding="utf-8")
+    dates = {"from": first, "until": (first + timedelta(days=62)).replace(day=1)}
+    text = definitions_text("acme-editor", dates, theme=SHUFFLED)
+    (minutes.folder / "collections.toml").write_text(text, encoding="utf-8")
     port = free_port(1)
     minutes.url = f"http://{HOST}:{port}"
     minutes.run("veilcount", "dev", "--shuffler", "--bind", f"{HOST}:{port}")

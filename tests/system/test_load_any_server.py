@@ -16,19 +16,10 @@ from veilcount_aggregator.records.api_keys import Role, create_key
 from veilcount_aggregator.records.definitions import load_catalog
 from veilcount_aggregator.store import open_store
 
+from ..client.device_fixtures import definitions_text
 from .server import Server, free_port
 
 ROOT = Path(__file__).parents[2]
-CENTRAL = """
-[crash]
-question = "Did it crash?"
-boolean = true
-model = "central"
-budget = 1
-unit = "day"
-from = {today}
-until = 2099-01-01
-"""
 
 
 @pytest.mark.timeout(180)
@@ -40,7 +31,9 @@ def test_every_collection_is_loaded_and_a_missing_key_is_named(tmp_path: Path) -
             for name, role in (("KEY", Role.ANALYST), ("DEVICE_KEY", Role.DEVICE))
         }
     file = tmp_path / "collections.toml"
-    text = definitions(now.date()) + CENTRAL.format(today=now.date())
+    dates = {"from": now.date(), "until": "2099-01-01"}
+    central = definitions_text("", dates, crash={"model": "central", "budget": 1})
+    text = definitions(now.date()) + central.partition("\n")[2]  # without the app
     file.write_text(text, encoding="utf-8")
     with Server(url, tmp_path, "--collections", str(file)) as server:
         away = load(f"http://127.0.0.1:{free_port()}", {})
@@ -66,7 +59,7 @@ def test_every_collection_is_loaded_and_a_missing_key_is_named(tmp_path: Path) -
 
 def load(url: str, keys: dict[str, str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, str(ROOT / "loadtests" / "run.py"), "--against", url, "--seconds", "8"],
+        [sys.executable, str(ROOT / "loadtests" / "run.py"), "--against", url, "--seconds", "4"],
         cwd=ROOT,
         env={name: v for name, v in os.environ.items() if not name.startswith("VEILCOUNT_")} | keys,
         capture_output=True,

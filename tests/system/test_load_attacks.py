@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -29,9 +30,13 @@ from veilcount_shared.wire import BINARY_TYPE, encode_verdicts
 NOW = datetime(2026, 12, 3, 12, tzinfo=UTC)
 DEVICES = 100
 LIMIT = new_pseudonym_limit(DEVICES)
-QUESTIONS = questions(NOW.date(), flooded=True)
-ATTACK = draw_attack(QUESTIONS, NOW, DEVICES, seed=1)
-QUEUED_REPORTS = mixed(draw(questions(NOW.date()), NOW, DEVICES, seed=1), ATTACK)
+
+
+@cache
+def queued_reports() -> list[QueuedReport]:
+    """Draw what honest devices and attackers send, mixed."""
+    attack = draw_attack(questions(NOW.date(), flooded=True), NOW, DEVICES, seed=1)
+    return mixed(draw(questions(NOW.date()), NOW, DEVICES, seed=1), attack)
 
 
 @dataclass(frozen=True)
@@ -52,12 +57,12 @@ class Run:
         return intents.index(intent)
 
 
-def sent(aggregator: Aggregator, queued_reports: list[QueuedReport]) -> RequestLog:
+def sent(aggregator: Aggregator, reports: list[QueuedReport]) -> RequestLog:
     """Send the bodies in a run's order, some twice."""
-    places, replies, statuses = order(len(queued_reports), seed=1), [], []
+    places, replies, statuses = order(len(reports), seed=1), [], []
     for place in places:
         try:
-            body = decode_body(BINARY_TYPE, "", queued_reports[place].body)
+            body = decode_body(BINARY_TYPE, "", reports[place].body)
         except WireError:
             replies.append(b"")
             statuses.append(400)
@@ -82,18 +87,18 @@ def aggregator(memory: Path) -> Iterator[Aggregator]:
 
 @pytest.fixture(scope="module")
 def request_log(aggregator: Aggregator) -> RequestLog:
-    return sent(aggregator, QUEUED_REPORTS)
+    return sent(aggregator, queued_reports())
 
 
 @pytest.fixture
 def run(aggregator: Aggregator, request_log: RequestLog) -> Run:
-    return Run(aggregator, ServerVerdicts.from_request_log(QUEUED_REPORTS, request_log))
+    return Run(aggregator, ServerVerdicts.from_request_log(queued_reports(), request_log))
 
 
 def test_attackers_come_to_nothing(run: Run) -> None:
     """Refused where the protocol says so, bounded where it cannot; the honest are counted."""
     verdicts = run.verdicts.verdicts
-    honest = [each for each in QUEUED_REPORTS if each.intent is Intent.HONEST]
+    honest = [each for each in queued_reports() if each.intent is Intent.HONEST]
     made = next(each for each in answers(run.verdicts) if each.collection.name == FLOODED_NAME)
 
     assert run.failures == []

@@ -269,9 +269,3 @@ def check_trace(trace: Trace) -> None:
                 run.run()
             except DrawnUp:
                 raise AssertionError("more was drawn than there is to draw") from None
-
-
-def check_all() -> None:
-    """Check every trace of the file."""
-    for trace in traces():
-        check_trace(trace)

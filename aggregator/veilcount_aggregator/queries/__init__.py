@@ -32,3 +32,4 @@ from .plans import PlanQuery as PlanQuery
 from .plans import plan as plan
 from .snapshot import CollectionNotFound as CollectionNotFound
 from .snapshot import Snapshot as Snapshot
+from .snapshot import Tallies as Tallies

@@ -29,7 +29,6 @@ from veilcount_analysis.text.result_columns import spelled
 from veilcount_shared.periods import Unit
 
 from ..json_results import Count
-from .candidates import StoredSearches
 from .comparison_sides import (
     Side,
     SideData,
@@ -43,7 +42,7 @@ from .estimate_results import COUNTS
 from .estimate_schema import Looks, ResultValue, Validity
 from .overall_test import OverallTest, overall_test
 from .reweighted_comparison import ReweightedComparison, reweighted_comparison
-from .snapshot import Snapshot
+from .snapshot import Tallies
 
 NO_REPORTS = "no reports yet"
 NO_STRINGS = "no string is found yet: give values, the strings to compare"
@@ -143,7 +142,7 @@ class CompareQuery(SelectionQuery):
         )
 
 
-def compare(snapshot: Snapshot, name: str, query: CompareQuery) -> CompareResult:
+def compare(snapshot: Tallies, name: str, query: CompareQuery) -> CompareResult:
     """Differences between two disjoint sets of reports: segments, ranges of days or series.
 
     Each with its interval, the p-value adjusted for the family of all values, and the difference
@@ -155,7 +154,7 @@ def compare(snapshot: Snapshot, name: str, query: CompareQuery) -> CompareResult
     if not (a.reports and b.reports):
         return _without_rows(name, common, a, b, NO_REPORTS)
     if a.comparison("a").subject == OPEN_STRINGS and not common.values:
-        matches = StoredSearches(snapshot.store, a.series).known()
+        matches = snapshot.searches(a.series).known()
         common = replace(common, values=matches.texts, top=None)
         if not common.values:
             return _without_rows(name, common, a, b, NO_STRINGS)
@@ -193,7 +192,7 @@ def compare_sides(name: str, a: SideData, b: SideData, common: EstimateQuery) ->
     )
 
 
-def _read(snapshot: Snapshot, name: str, side: Side, common: EstimateQuery) -> SideData:
+def _read(snapshot: Tallies, name: str, side: Side, common: EstimateQuery) -> SideData:
     query = side.within(common)
     return SideData.load(side, query, requested_series(snapshot, name, query)[0])
 

@@ -16,25 +16,23 @@ from veilcount_analysis.kinds.estimate_query import MOST_ROWS, EstimateQuery
 from veilcount_analysis.kinds.kind import Kind
 from veilcount_analysis.kinds.registry import kind_of
 from veilcount_analysis.kinds.scope import Scope
-from veilcount_analysis.kinds.source import Tally
+from veilcount_analysis.kinds.source import Searches, Tally
 from veilcount_analysis.series.series import Series
 from veilcount_analysis.text.result_pages import SELECTIONS
 from veilcount_shared.schedule import period_end
 
-from ..records.shuffled_batches.batch_states import covers_of_periods
 from ..store import Cell
-from .candidates import StoredSearches
 from .estimate_results import UncountedReports, estimate_result, series_result
 from .estimate_schema import EstimateResult
-from .snapshot import Snapshot
+from .snapshot import Tallies
 
 
-def estimate(snapshot: Snapshot, name: str, query: EstimateQuery) -> EstimateResult:
+def estimate(snapshot: Tallies, name: str, query: EstimateQuery) -> EstimateResult:
     """Return the estimates that a query asks of a collection."""
     return _estimate(snapshot, name, query, requested_series(snapshot, name, query))
 
 
-def estimate_followed(snapshot: Snapshot, name: str, query: EstimateQuery) -> EstimateResult:
+def estimate_followed(snapshot: Tallies, name: str, query: EstimateQuery) -> EstimateResult:
     """Return the figures alone that are followed over time."""
     requested = requested_series(snapshot, name, query)
     brief = [replace(request, kind=request.kind.brief) for request in requested]
@@ -42,7 +40,7 @@ def estimate_followed(snapshot: Snapshot, name: str, query: EstimateQuery) -> Es
 
 
 def _estimate(
-    snapshot: Snapshot, name: str, query: EstimateQuery, requested: Sequence[RequestedSeries]
+    snapshot: Tallies, name: str, query: EstimateQuery, requested: Sequence[RequestedSeries]
 ) -> EstimateResult:
     counts = snapshot.store.service_counts()
     requests = [request.loaded(query) for request in requested]
@@ -68,7 +66,7 @@ def estimate_counts(source: CountersSource, query: EstimateQuery) -> EstimateRes
 
 
 def estimate_table(
-    snapshot: Snapshot, name: str, query: EstimateQuery, parameters: Iterable[str]
+    snapshot: Tallies, name: str, query: EstimateQuery, parameters: Iterable[str]
 ) -> EstimateResult:
     """Return an estimate for a file, which has no pages: of all values, unless some are selected.
 
@@ -93,7 +91,7 @@ class StoreSource:
     open strings together would be gigabytes.
     """
 
-    snapshot: Snapshot
+    snapshot: Tallies
     series: Series
     tallies: dict[tuple[range, tuple[int, ...]], Tally] = field(default_factory=dict)
     by_period: dict[tuple[range, tuple[int, ...]], Counts] = field(default_factory=dict)
@@ -104,7 +102,7 @@ class StoreSource:
         if key in self.tallies:
             return self.tallies[key]
         query = [Cell(period, cell) for period in periods for cell in cells]
-        covers = covers_of_periods(self.snapshot.store, self.series, periods)
+        covers = self.snapshot.covers(self.series, periods)
         tally = Tally(self.snapshot.store.counters(self.series, query), covers)
         if not self.tallies:
             self.tallies[key] = tally
@@ -124,9 +122,9 @@ class StoreSource:
         return period_end(self.series.collection, period).date() <= self.snapshot.today
 
     @property
-    def searches(self) -> StoredSearches:
+    def searches(self) -> Searches:
         """The searches among open strings, which are counted."""
-        return StoredSearches(self.snapshot.store, self.series)
+        return self.snapshot.searches(self.series)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +136,7 @@ class RequestedSeries:
     scope: Scope
 
     @classmethod
-    def check(cls, snapshot: Snapshot, series: Series, query: EstimateQuery) -> RequestedSeries:
+    def check(cls, snapshot: Tallies, series: Series, query: EstimateQuery) -> RequestedSeries:
         """Return what a query covers of a series, or refuse one that it cannot answer."""
         scope = Scope.from_query(series, query, snapshot.today)
         kind = kind_of(series.collection)
@@ -155,7 +153,7 @@ class RequestedSeries:
         return self, SeriesData.load(self.kind, self.source, query, self.scope)
 
 
-def requested_series(snapshot: Snapshot, name: str, query: EstimateQuery) -> list[RequestedSeries]:
+def requested_series(snapshot: Tallies, name: str, query: EstimateQuery) -> list[RequestedSeries]:
     """Return the series that a query covers: those it names, or all with reports.
 
     A series that the range does not touch, or that has no such segment or value, is left out; if

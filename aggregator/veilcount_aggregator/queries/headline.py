@@ -42,7 +42,7 @@ from .comparison import CompareQuery, CompareResult, ComparisonRow, SideFigure, 
 from .comparison_sides import Side
 from .comparison_view import ComparisonView
 from .estimate import RequestedSeries, estimate
-from .snapshot import Snapshot
+from .snapshot import Tallies
 
 #: the periods that are one side; a campaign of one period has no second side
 SIDES = {
@@ -56,7 +56,7 @@ TWO = 2  # values of a segment
 
 
 def leading_difference(
-    snapshot: Snapshot, series: Series, query: EstimateQuery, figures: Sequence[Figure]
+    snapshot: Tallies, series: Series, query: EstimateQuery, figures: Sequence[Figure]
 ) -> Headline | None:
     """Return the difference that a finding leads with, of figures; None: none is seen.
 
@@ -84,7 +84,7 @@ class CommonQuery:
     """The query of a finding, of which two sides are compared."""
 
     def __init__(
-        self, snapshot: Snapshot, series: Series, query: EstimateQuery, values: tuple[str, ...]
+        self, snapshot: Tallies, series: Series, query: EstimateQuery, values: tuple[str, ...]
     ) -> None:
         self.snapshot, self.series, self.values = snapshot, series, values
         self.query = replace(query, series=(series.fingerprint,), top=None)
@@ -214,7 +214,7 @@ FEW = 5  # largest values of a long list: the rest leads none of them
 
 
 def headline(
-    snapshot: Snapshot,
+    snapshot: Tallies,
     series: Series,
     query: EstimateQuery,
     figures: Sequence[Figure],
@@ -231,7 +231,7 @@ def headline(
     return replace(finding, text=f"In {where}: {finding.text}") if where else finding
 
 
-def latest_headline(snapshot: Snapshot, series: Series, n: int) -> tuple[SampleAdequacy, str]:
+def latest_headline(snapshot: Tallies, series: Series, n: int) -> tuple[SampleAdequacy, str]:
     """Return whether n reports of a series are enough, and the headline if they are."""
     collection = series.collection
     kind, sampled = kind_of(collection), collection.answering * collection.per_day == 1

@@ -1,10 +1,9 @@
-"""Published counters in the place of a store: what else a store has, no query of them reads."""
+"""Published counters, read as those of a store are."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 
@@ -14,8 +13,8 @@ from veilcount_analysis.series.packed_rows import Counters
 from veilcount_analysis.series.series import Series
 
 from ..records.definitions import Catalog
-from ..store import Cell, ServiceCounter, Store
-from .snapshot import Snapshot
+from ..store import Cell, ServiceCounter
+from .snapshot import Tallies
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +33,7 @@ class PublishedCounters:
         """Return the counters of cells together."""
         return sum((self.source.counters.get(cell, self._none) for cell in cells), self._none)
 
-    def service_counts(self) -> Mapping[ServiceCounter, int]:
+    def service_counts(self) -> dict[ServiceCounter, int]:
         """Return nothing: rejected reports are not published."""
         return {}
 
@@ -43,8 +42,8 @@ class PublishedCounters:
         return np.zeros(self.source.series.counters, np.int64)
 
 
-def published_snapshot(source: CountersSource) -> Snapshot:
+def published_snapshot(source: CountersSource) -> Tallies:
     """Return published counters as queries read a store, as of the last published day."""
     series = source.series
     catalog = Catalog({series.fingerprint: series}, {series.collection.name: (series,)})
-    return Snapshot(catalog, cast("Store", PublishedCounters(source)), source.today)
+    return Tallies(catalog, PublishedCounters(source), source.today)

@@ -38,7 +38,7 @@ from .estimate_schema import EstimateResult
 from .headline import headline
 from .published_counters import published_snapshot
 from .releases import ReleaseView, series_releases
-from .snapshot import CollectionNotFound, Snapshot
+from .snapshot import CollectionNotFound, Snapshot, Tallies
 
 LEAST = 100  # reports of a period, and of a segment in it
 MOST_COUNTERS = 2_000_000  # of a collection, over its periods: some 15 MB of files
@@ -91,7 +91,7 @@ class PublishedFigures:
     series: Series
     counters: tuple[OpenCounters, ...] = ()
     estimate: EstimateResult | None = None
-    snapshot: Snapshot | None = None
+    snapshot: Tallies | None = None
     headline: Headline | None = None
     releases: tuple[ReleaseView, ...] = ()
 
@@ -133,7 +133,7 @@ def published_estimate(source: CountersSource) -> EstimateResult:
     return replace(result, series=[replace(series, ranges=ranges)])
 
 
-def _headline(snapshot: Snapshot, series: Series, estimate: EstimateResult) -> Headline | None:
+def _headline(snapshot: Tallies, series: Series, estimate: EstimateResult) -> Headline | None:
     """Return the finding, by the published counters alone."""
     (estimated,) = estimate.series
     newest = estimated.ranges[-1]

@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from datetime import date
 from difflib import get_close_matches
 
-from veilcount_analysis.errors import QueryError
+from veilcount_analysis.counts.counters_source import OPEN_STRINGS
+from veilcount_analysis.errors import CountsError, QueryError
+from veilcount_analysis.kinds.source import Searches
 from veilcount_analysis.series.series import Series
 from veilcount_shared.errors import VeilcountError, format_value
 
 from ..records.definitions import Catalog
-from ..store import Store
+from ..records.shuffled_batches.batch_states import covers_of_periods
+from ..store import CounterReader, Store
+from .candidates import StoredSearches
 
 LEAST_DIGITS = 6  # of a fingerprint that is cut
 RELEASES = (
@@ -32,11 +36,11 @@ class CollectionNotFound(VeilcountError, LookupError):
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
-    """The definitions and the store, as of a day."""
+class Tallies:
+    """Definitions and counters, as of a day: what estimates and comparisons read."""
 
     catalog: Catalog
-    store: Store
+    store: CounterReader
     today: date
 
     def named(self, name: str) -> tuple[Series, ...]:
@@ -65,6 +69,29 @@ class Snapshot:
     def reports(self, series: Series) -> int:
         """Return how many reports a series holds."""
         return sum(self.store.report_counts(series).values())
+
+    def covers(self, series: Series, periods: range) -> int:  # noqa: ARG002 - of a store
+        """Return the cover reports of periods: none, as nothing of a shuffler is published."""
+        return 0
+
+    def searches(self, series: Series) -> Searches:
+        """Refuse a search among open strings: each is counted, and counters alone count none."""
+        raise CountsError("collection", series.collection.name, OPEN_STRINGS)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot(Tallies):
+    """The definitions and the store, as of a day."""
+
+    store: Store
+
+    def covers(self, series: Series, periods: range) -> int:
+        """Return how many cover reports are in the tallies of these periods."""
+        return covers_of_periods(self.store, series, periods)
+
+    def searches(self, series: Series) -> Searches:
+        """Return the searches among open strings, which are counted."""
+        return StoredSearches(self.store, series)
 
 
 def series_by_fingerprint(series: Sequence[Series], fingerprint: str) -> Series:

@@ -10,6 +10,7 @@ from .health import Weakness as Weakness
 from .interface import BatchChange as BatchChange
 from .interface import BatchStore as BatchStore
 from .interface import Cell as Cell
+from .interface import CounterReader as CounterReader
 from .interface import HealthStore as HealthStore
 from .interface import IntakeStore as IntakeStore
 from .interface import Record as Record

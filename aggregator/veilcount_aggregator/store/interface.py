@@ -142,14 +142,21 @@ class IntakeStore(Protocol):
         """Take back the drop of all epochs whose rows still exist; return how many they are."""
 
 
-class TallyReader(Protocol):
-    """Reads what was counted, and how much can be."""
+class CounterReader(Protocol):
+    """Reads counters: all that an estimate of local reports needs, published ones as well."""
 
     def report_counts(self, series: Series) -> dict[Cell, int]:
         """Return how many reports each tally holds; cells without any are left out."""
 
     def counters(self, series: Series, cells: Sequence[Cell]) -> Counters:
         """Return the sum of the tallies of these cells."""
+
+    def service_counts(self) -> dict[ServiceCounter, int]:
+        """Return all service counters."""
+
+
+class TallyReader(CounterReader, Protocol):
+    """Reads what was counted, and how much can be."""
 
     def spend_histograms(self, series: Series) -> dict[int, Counters]:
         """Return per epoch how many rows have spent j slots, for j = 1 .. `Series.most`.
@@ -159,9 +166,6 @@ class TallyReader(Protocol):
 
     def new_pseudonyms(self, series: Series) -> dict[int, int]:
         """Return how many new rows each period has brought."""
-
-    def service_counts(self) -> dict[ServiceCounter, int]:
-        """Return all service counters."""
 
     def shard_count(self) -> int:
         """Return the number of shards, each of which may have a tally of every cell."""

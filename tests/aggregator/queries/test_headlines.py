@@ -14,26 +14,23 @@ from veilcount_aggregator.operate.cli.main import run
 from veilcount_aggregator.queries.comparison_view import ComparisonView
 from veilcount_aggregator.queries.headline import latest_headline
 
+from ...client.device_fixtures import definitions_text
 from ..web.api.deployment_fixtures import Deployment, deployment
 from ..web.dashboard.page_fixtures import logged_in
 from .simulated_reports import compare, counted, estimate, only, send_numbers, snapshot
 
 AFTER = datetime(2026, 12, 15, tzinfo=UTC)
-FILE = """
-app = "acme"
-
-[spent]
-question = "How long?"
-range = [0, 256]
-measure = "ranges"
-measured_in = "minutes"
-epsilon = 8
-unit = "month"
-from = 2026-11-01
-until = 2026-12-01
-late = 20
-segments = {arm = ["A", "B"]}
-"""
+FILE = definitions_text(
+    "acme",
+    {"unit": "month", "from": "2026-11-01", "until": "2026-12-01", "late": 20, "epsilon": 8},
+    spent={
+        "question": "How long?",
+        "range": [0, 256],
+        "measure": "ranges",
+        "measured_in": "minutes",
+        "segments": {"arm": ["A", "B"]},
+    },
+)
 GROUPS = r"Mean 1\d\d minutes, .*; few are near it: two groups, around 3\d minutes and .* minutes"
 NOW = "veilcount_aggregator.operate.cli.options.now"
 

@@ -15,29 +15,22 @@ from veilcount_analysis.mechanisms.moments import moments_handler
 from veilcount_analysis.series.packed_rows import rows_from_numbers
 from veilcount_shared.domain import GRID
 
+from ...client.device_fixtures import definitions_text
 from ..web.api.deployment_fixtures import Deployment, deployment
 from ..web.dashboard.page_fixtures import logged_in
 from .simulated_reports import compare, counted, estimate, send_rows
 
-FILE = """app = "acme"
-[body]
-question = "How old, how many hours, how many steps?"
-features = {age = [0, 100], hours = [0, 60], steps = [0, 20000]}
-measure = "moments"
-epsilon = 8
-unit = "month"
-answers = 1
-from = 2026-11-01
-until = 2027-01-01
-[few]
-question = "How many?"
-features = {a = [0, 1], b = [0, 1]}
-measure = "moments"
-epsilon = 1
-unit = "month"
-from = 2026-11-01
-until = 2027-01-01
-"""
+FILE = definitions_text(
+    "acme",
+    {"measure": "moments", "unit": "month", "from": "2026-11-01", "until": "2027-01-01"},
+    body={
+        "question": "How old, how many hours, how many steps?",
+        "features": {"age": [0, 100], "hours": [0, 60], "steps": [0, 20000]},
+        "epsilon": 8,
+        "answers": 1,
+    },
+    few={"question": "How many?", "features": {"a": [0, 1], "b": [0, 1]}},
+)
 N = 30_000
 LOW, HIGH = np.array([0, 0, 0]), np.array([100, 60, 20_000])
 

@@ -116,7 +116,7 @@ COMPARED: list[tuple[dict[str, Words], str, str]] = [
 ]
 
 
-PLANNED: list[tuple[dict[str, Words], str, str]] = [  # test_planning.py has what no plan meets
+PLANNED: list[tuple[dict[str, Words], str, str]] = [  # test_plan_refusals.py has what no plan meets
     ({"devices": "10", "epsilon": "1", "error": "0.1"}, "plan", "exactly two"),
     ({"devices": "ten", "epsilon": "1"}, "devices", "whole number"),
     ({"devices": "10", "epsilon": "17"}, "epsilon", "at most 16"),

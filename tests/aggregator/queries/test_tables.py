@@ -12,29 +12,26 @@ import pytest
 from veilcount_analysis.errors import QueryError
 from veilcount_analysis.mechanisms.pair_tables import tables_handler
 
+from ...client.device_fixtures import definitions_text
 from ..web.api.deployment_fixtures import Deployment, deployment
 from ..web.dashboard.page_fixtures import logged_in
 from .simulated_reports import compare, counted, estimate, send_rows
 
-FILE = """app = "acme"
-[habits]
-question = "What do you do?"
-questions = {theme = ["light", "dark"], walk = ["no", "yes"], pet = ["cat", "dog", "none"]}
-tables = true
-epsilon = 2
-unit = "month"
-answers = 1
-from = 2026-11-01
-until = 2027-01-01
-[few]
-question = "What do you do?"
-questions = {a = [1, 2], b = [1, 2]}
-tables = true
-epsilon = 1
-unit = "month"
-from = 2026-11-01
-until = 2027-01-01
-"""
+FILE = definitions_text(
+    "acme",
+    {"tables": True, "unit": "month", "from": "2026-11-01", "until": "2027-01-01"},
+    habits={
+        "question": "What do you do?",
+        "questions": {
+            "theme": ["light", "dark"],
+            "walk": ["no", "yes"],
+            "pet": ["cat", "dog", "none"],
+        },
+        "epsilon": 2,
+        "answers": 1,
+    },
+    few={"question": "What do you do?", "questions": {"a": [1, 2], "b": [1, 2]}},
+)
 N = 40_000
 PET, THEME, WALK = range(3)  # in the order of the names
 

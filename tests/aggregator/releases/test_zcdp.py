@@ -14,7 +14,6 @@ from tempfile import mkdtemp
 from typing import Any
 
 import numpy as np
-import opendp.prelude as dp
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -34,7 +33,7 @@ from veilcount_analysis.releases import (
     price_query,
     quantile,
 )
-from veilcount_analysis.releases.opendp_noise import calibrated_gaussian_scale
+from veilcount_analysis.releases.opendp_noise import calibrated_gaussian_scale, load_opendp
 from veilcount_analysis.releases.price import period_budget
 from veilcount_analysis.releases.sensitivity import person_contributions
 from veilcount_analysis.releases.zcdp import RHO_GRAIN, rho_budget
@@ -66,6 +65,7 @@ def gaussian_delta(rho: float, epsilon: float) -> float:
 
 
 def opendp_epsilon(rho: float, delta: float) -> float:
+    dp = load_opendp()
     dp.enable_features("contrib")
     convert: Any = dp.c.make_zCDP_to_approxDP
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")

@@ -73,7 +73,7 @@ def searched(seed: int) -> tuple[Ints, Ints]:
     return handler.bucket_supports(counters)[0], found
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(n, marks=pytest.mark.full) for n in (2, 3))])
 def test_single_precision_finds_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     supports, found = searched(seed)
     monkeypatch.setattr(projective_supports, "SINGLE", np.inf)  # double precision, whatever comes

@@ -20,6 +20,7 @@ from veilcount_shared.shuffling.envelope import Envelope
 
 from ..delivery.app_client import NOBODY
 from ..delivery.server_fixtures import Behaviour, answering, problem, serving
+from ..device_fixtures import definitions_text
 from .app_file import FILE, NOW
 
 PROBLEM = "application/problem+json"
@@ -165,18 +166,11 @@ def test_collections_without_tokens_need_no_issuer(tmp_path: Path) -> None:
 # -- the shuffler ----------------------------------------------------------------------------------
 
 
-SHUFFLED = """
-app = "acme-editor"
-
-[theme]
-question = "Which theme is active?"
-values = ["light", "dark", "system"]
-epsilon = 1
-unit = "month"
-batch = {least = 50}
-from = 2026-11-01
-until = 2027-05-01
-"""
+SHUFFLED = definitions_text(
+    "acme-editor",
+    {"unit": "month", "from": "2026-11-01", "until": "2027-05-01", "batch": {"least": 50}},
+    theme={"question": "Which theme is active?", "values": ["light", "dark", "system"]},
+)
 
 
 @pytest.mark.parametrize(

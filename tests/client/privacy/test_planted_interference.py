@@ -22,21 +22,13 @@ from veilcount_client.state.sqlite import SqliteState
 from veilcount_shared import Collection
 from veilcount_shared.domain import Boolean
 
+from ...vectors.wrong_states.wrong_consents import forgets_at_a_restart
 from ..device_fixtures import HOUR, MINUTE, Device, at, one_collection
 from ..planting import Plant, in_place_of
 from .emissions import LIVES, NEVER, Life, Stream, assert_alike, at_once, emissions, recording
 
 Times = Callable[..., tuple[float, float]]
 Missing = Callable[..., Iterator[PersonAnswer]]
-
-
-@in_place_of(SqliteState, "__init__")
-def forgets_used(original: Callable[..., None], state: SqliteState, *place: Any) -> None:
-    """Wrong: a restart forgets what was answered, and draws again."""
-    original(state, *place)
-    with state._writing() as database:
-        database.execute("delete from used")
-        database.execute("delete from ledger")
 
 
 @contextmanager
@@ -167,7 +159,7 @@ RESTARTED = Life("restarted soon", ((at(1, 1.6), "restart"),))
 SHUT = Life("shut by the server", ((at(1, 2), "shut"),))
 FORKED = Life("forked at once", ((at(0, 9, 0.001), "fork"),))
 PLANTED = (
-    (forgets_used, MONTH, *TWICE, LIVES[2]),
+    (forgets_at_a_restart, MONTH, *TWICE, LIVES[2]),
     (redraws_daily, MONTH, *TWICE, LIVES[0]),
     (hurries_the_hidden, MOOD, *DAILY, LIVES[1]),
     (skips_what_it_does_not_know, FIRST, *ODD_VALUE, LIVES[0]),

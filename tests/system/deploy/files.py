@@ -26,7 +26,7 @@ def text(name: str) -> str:
 
 
 def documents(name: str) -> list[dict[str, Any]]:
-    return list(yaml.safe_load_all(text(name)))
+    return list(yaml.load_all(text(name), yaml.CSafeLoader))
 
 
 def unit(name: str) -> Unit:

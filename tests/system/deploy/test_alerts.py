@@ -15,11 +15,13 @@ from veilcount_shared.oblivious_http.encapsulation import REQUEST_TYPE
 
 from ...aggregator.web.api.deployment_fixtures import FILE, deployment
 from ...redis_server import RedisServer
-from .alert_states import BACKUP_METRIC, gateway_key, issuer_figures, record_differs, second_batch
 from .alert_timelines import SLOW, STATES, Scraped
 from .files import DEPLOY, documents
+from .process_states import issuer_figures
 from .promtool import Sample, fires, is_true, meets, run_promtool
+from .report_states import gateway_key, record_differs, second_batch
 from .shuffler_states import shuffler_figures
+from .store_states import BACKUP_METRIC
 
 GROUP = documents("alerts.yml")[0]["groups"][0]
 RULES = {rule["alert"]: rule for rule in GROUP["rules"]}

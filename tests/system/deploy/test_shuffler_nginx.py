@@ -21,13 +21,15 @@ from veilcount_shared.shuffling.envelope import ENVELOPE_TYPE
 from veilcount_shuffler.envelopes_endpoint import ENVELOPES_PATH, MAX_BODY
 
 from ...shuffler.parties import messages
-from ...shuffler.test_serving import Served, served
+from ...shuffler.test_serving import Served, server
 from ..server import HOST, free_port
 from .files import text
 from .nginx import IMPATIENT, Nginx, shuffler_at
 from .recording_upstream import RecordingUpstream
 from .test_nginx import REVEALING, connected, read_until_closed, resumes
 from .test_nginx_limits import ADDRESSES
+
+__all__ = ["server"]
 
 PATH = "/acme"
 PASSED = {"host", "content-type", "content-length", "x-forwarded-for"}
@@ -42,13 +44,6 @@ def proxy(echo: RecordingUpstream, tmp_path_factory: pytest.TempPathFactory) -> 
     folder = tmp_path_factory.mktemp("proxy") / "nginx"
     with shuffler_at(folder, echo.server_address[1]) as nginx:
         yield nginx
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Served]:
-    """A shuffler that is not started yet."""
-    with served(tmp_path) as server:
-        yield server
 
 
 def post(

@@ -25,7 +25,9 @@ from .files import DEPLOY, documents, text
 from .redises import Secrets, answers, command_lines, server_of
 
 (COMPOSE,) = documents("compose.yml")
-RUNS = pytest.mark.parametrize("store", [REDIS, VALKEY], indirect=True)
+RUNS = pytest.mark.parametrize(  # what Valkey does otherwise is in test_valkey.py
+    "store", [REDIS, pytest.param(VALKEY, marks=pytest.mark.full)], indirect=True
+)
 
 
 @dataclass(frozen=True)
@@ -163,9 +165,7 @@ def test_planted_a_password_on_a_command_line_is_seen(store: SecuredStore, tmp_p
 # -- refusals --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "store", [REDIS, pytest.param(VALKEY, marks=pytest.mark.full)], indirect=True
-)
+@RUNS
 def test_what_does_not_fit_is_refused_and_why(store: SecuredStore, tmp_path: Path) -> None:
     other = Secrets.make(tmp_path / "secrets", "localhost")
     url, password = store.secrets.url, store.secrets.password

@@ -28,6 +28,7 @@ from .operator_host import AGGREGATOR, ISSUER, Drill, Host
 TOKENS, TOKENS_2 = "/etc/veilcount/tokens.toml", "/etc/veilcount/tokens-2.toml"
 DAYS = 4
 ISSUED = 8  # accounts that have their token before a drill goes on
+PAUSE = 0.1  # seconds between two accounts, each of which asks three times in the end
 
 
 def write_definitions(file: Path, name: str = "theme", *, days_ahead: int = 2) -> None:
@@ -98,7 +99,7 @@ class Accounts:
 
     def live(self, stopped: threading.Event) -> None:
         """Have one account after the other get its token; one that is refused asks again."""
-        while not stopped.wait(0.02):
+        while not stopped.wait(PAUSE):
             account = len(self.tokens)
             with suppress(requests.RequestException):  # the issuer is down
                 status, token = self.ask(account, account)

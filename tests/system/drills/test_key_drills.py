@@ -34,7 +34,7 @@ from .operator_host import AGGREGATOR, Drill, Host
 SENT = 100  # reports that are acknowledged before a drill goes on
 
 
-@pytest.fixture(params=["sqlite", "redis"])
+@pytest.fixture(params=["sqlite", pytest.param("redis", marks=pytest.mark.full)])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """A store: "" is a file of the host."""
     if request.param == "sqlite":
@@ -55,6 +55,24 @@ def aggregator(folder: Path, store: str = "") -> Iterator[tuple[Host, Campaign]]
         assert run(["init", "--store", host.store, "--yes"]) == 0
         host.run("systemctl start veilcount")
         yield host, campaign
+
+
+@contextmanager
+def drilled(
+    title: str, host: Host, campaign: Campaign, seed: int, key: str = ""
+) -> Iterator[tuple[Population, Drill]]:
+    """Have devices send through a drill: nothing that they had acknowledged is lost."""
+    population = Population.create(campaign, host.service.port, seed=seed)
+    for device in population.devices:
+        device.key = key
+    with population.living(), Drill(title, host) as drill:
+        yield population, drill
+    population.settle(60)
+    population.close()
+    host.service.stop()
+
+    assert population.wrong == []
+    assert_consistent(host.store, campaign, population.acknowledged)
 
 
 def send_more(population: Population, reports: int = SENT) -> None:
@@ -78,10 +96,7 @@ def test_a_device_key_is_replaced_and_no_report_is_lost(store: str, tmp_path: Pa
     with aggregator(tmp_path, store) as (host, campaign):
         with closing(open_store(host.store)) as opened:
             _, old_key = create_key(opened, Role.DEVICE, "release 1", datetime.now(UTC))
-        population = Population.create(campaign, host.service.port, seed=1)
-        for device in population.devices:
-            device.key = old_key
-        with population.living(), Drill("Replace a device key", host) as drill:
+        with drilled("Replace a device key", host, campaign, 1, old_key) as (population, drill):
             send_more(population)
             new_key = secret(drill.block())
             population.devices[0].key = new_key
@@ -96,12 +111,6 @@ def test_a_device_key_is_replaced_and_no_report_is_lost(store: str, tmp_path: Pa
             for device in population.devices:
                 device.key = new_key
             population.await_answers()
-        population.settle(60)
-        population.close()
-        host.service.stop()
-
-        assert population.wrong == []
-        assert_consistent(host.store, campaign, population.acknowledged)
 
 
 def test_a_leaked_key_opens_nothing_while_devices_send(tmp_path: Path) -> None:
@@ -115,20 +124,13 @@ def test_a_leaked_key_opens_nothing_while_devices_send(tmp_path: Path) -> None:
             url = f"{host.url}/v1/collections"
             return requests.get(url, headers=headers, timeout=30).status_code
 
-        population = Population.create(campaign, host.service.port, seed=2)
-        with population.living(), Drill("A key has leaked", host) as drill:
+        with drilled("A key has leaked", host, campaign, 2) as (population, drill):
             send_more(population)
             wait_until(lambda: status(leaked) == 200)
             new_key = secret(drill.block())
             drill.block()
             wait_until(lambda: status(new_key) == 200)
             send_more(population)
-        population.settle(60)
-        population.close()
-        host.service.stop()
-
-        assert population.wrong == []
-        assert_consistent(host.store, campaign, population.acknowledged)
 
 
 def test_the_password_of_redis_is_replaced_while_devices_send(tmp_path: Path) -> None:
@@ -138,21 +140,15 @@ def test_the_password_of_redis_is_replaced_while_devices_send(tmp_path: Path) ->
         with aggregator(tmp_path, redis.url) as (host, campaign):
             host.names |= {"OLD_PASSWORD": "first", "NEW_PASSWORD": "second"}
             host.names["REDIS_HOST"] = f"{HOST} -p {redis.port}"
-            population = Population.create(campaign, host.service.port, seed=3)
             title = "Replace the password of Redis"
-            with population.living(), Drill(title, host) as drill:
+            with drilled(title, host, campaign, 3) as (population, drill):
                 send_more(population)
                 for _ in range(4):
                     drill.block()
                     population.await_answers()
-            population.settle(60)
-            population.close()
-            host.service.stop()
             refused = run(["store", "check", "--store", redis.url])
 
             assert refused == 2  # by the old password
-            assert population.wrong == []
-            assert_consistent(host.store, campaign, population.acknowledged)
     finally:
         redis.kill()
 

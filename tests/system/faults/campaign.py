@@ -13,30 +13,22 @@ from veilcount_shared import Collection, parse_collections
 from veilcount_shared.limits import PSEUDONYM_BYTES
 from veilcount_shared.report import Report
 
+from ...client.device_fixtures import definitions_text
 from ..server import Server
 
-WORDS = """
-app = "acme-editor"
-
-[opened]
-question = "How was it opened?"
-values = ["menu", "key", "mouse"]
-epsilon = 1
-unit = "event"
-per_day = 4
-from = {begins}
-until = {ends}
-segments = {{arm = ["A", "B"]}}
-
-[theme]
-question = "Which theme is active?"
-values = ["light", "dark", "system"]
-epsilon = 2
-unit = "day"
-linkage = "collection"
-from = {begins}
-until = {ends}
-"""
+OPENED = {
+    "question": "How was it opened?",
+    "values": ["menu", "key", "mouse"],
+    "unit": "event",
+    "per_day": 4,
+    "segments": {"arm": ["A", "B"]},
+}
+THEME = {
+    "question": "Which theme is active?",
+    "values": ["light", "dark", "system"],
+    "epsilon": 2,
+    "linkage": "collection",
+}
 DAYS_BEFORE, DAYS_AFTER = 3, 20
 
 
@@ -51,8 +43,8 @@ class Campaign:
     def write(cls, folder: Path) -> Campaign:
         """Write a file of definitions that run since some days."""
         today = cls.now().date()
-        begins, ends = today - timedelta(DAYS_BEFORE), today + timedelta(DAYS_AFTER)
-        text = WORDS.format(begins=begins, ends=ends)
+        dates = {"from": today - timedelta(DAYS_BEFORE), "until": today + timedelta(DAYS_AFTER)}
+        text = definitions_text("acme-editor", dates, opened=OPENED, theme=THEME)
         file = folder / "collections.toml"
         file.write_text(text, encoding="utf-8")
         return cls(file, tuple(parse_collections(text, lambda _: []).values()))

@@ -21,21 +21,12 @@ from veilcount_shared.report import Batch, Report
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import BINARY_TYPE, encode_binary
 
+from ...client.device_fixtures import definitions_text
 from ...redis_server import RedisServer
 from ..server import Server, wait_until
 
 AHEAD = timedelta(days=40)
 PERIODS, PERSONS = 20, 50
-FILE = """
-app = "acme"
-[asked]
-question = "Which?"
-values = ["a", "b"]
-epsilon = 1
-unit = "day"
-from = {start}
-until = {until}
-"""
 
 
 @dataclass
@@ -103,7 +94,13 @@ def place(url: str, folder: Path) -> Place:
     """Make a store for a campaign whose 20th day is today."""
     now = datetime.now(UTC)
     start = now.date() - timedelta(days=PERIODS - 1)
-    source = DefinitionSource(FILE.format(start=start, until=start + timedelta(days=60)))
+    source = DefinitionSource(
+        definitions_text(
+            "acme",
+            {"from": start, "until": start + timedelta(days=60)},
+            asked={"question": "Which?", "values": ["a", "b"]},
+        )
+    )
     with closing(open_store(url, make=True)) as store:
         add_definitions(store, source, now, "cli")
         _, secret = create_key(store, Role.ANALYST, "", now)

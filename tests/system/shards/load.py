@@ -23,23 +23,17 @@ from veilcount_shared.report import Batch, Report
 from veilcount_shared.schedule import period_at
 from veilcount_shared.wire import BINARY_TYPE, encode_binary
 
+from ...client.device_fixtures import definitions_text
 from ..server import HOST
 
 SECONDS = 15.0  # a client's patience
 PAUSE = 0.3  # of a sender after each reply: rates are compared, the server is not exhausted
 
 
-DEFINITION = f"""
-app = "acme"
-
-[theme]
-question = "Which theme is active?"
-values = ["light", "dark", "system"]
-epsilon = 1
-unit = "day"
-from = {datetime.now(UTC).date() - timedelta(days=2)}
-until = {datetime.now(UTC).date() + timedelta(days=30)}
-"""
+TODAY = datetime.now(UTC).date()
+DATES = {"from": TODAY - timedelta(days=2), "until": TODAY + timedelta(days=30)}
+THEMES = {"question": "Which theme is active?", "values": ["light", "dark", "system"]}
+DEFINITION = definitions_text("acme", DATES, theme=THEMES)
 
 
 def push_definition(store: RedisStore) -> Series:

@@ -31,26 +31,16 @@ from veilcount_shared.shuffling.sealed_report import seal_report
 from veilcount_shared.tokens import PublicKey, signed_message
 from veilcount_shared.tokens.blind_rsa import SALT_BYTES
 
+from ....client.device_fixtures import definitions_text
 from ....redis_server import REDIS
 from ...store.engines import Empty, one_server, sqlite
 from ...store.engines import memory as memory_engine
 from .batch_fixtures import AFTER_GRACE
 
-DEFINITION = """
-app = "acme-editor"
-
-[alone]
-question = "Alone?"
-boolean = true
-epsilon = 1
-unit = "day"
-linkage = "token"
-tokens = "abababababababababababababababababababababababababababababababab"
-answers = 1
-batch = {least = 2, grace = 3}
-from = 2026-12-01
-until = 2026-12-04
-"""
+TOKENS = {"linkage": "token", "tokens": "ab" * 32, "answers": 1, "until": "2026-12-04"}
+DEFINITION = definitions_text(
+    "acme-editor", TOKENS, alone={"question": "Alone?", "batch": {"least": 2, "grace": 3}}
+)
 SIGNER = rsa.generate_private_key(65537, 2048)
 KEY = PublicKey(SIGNER.public_key().public_numbers().n)
 COLLECTION = parse_collections(DEFINITION, list)["alone"]

@@ -17,6 +17,7 @@ import pytest
 from veilcount_aggregator.operate.cli import development_stores
 from veilcount_aggregator.operate.cli.main import run
 
+from ....client.device_fixtures import definitions_text
 from ...queries.simulated_reports import counted, send
 from ...web.api.deployment_fixtures import deployment
 
@@ -42,48 +43,6 @@ def temporary(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 
 
 CITIES = 230
-FOR_ANALYSTS = """
-app = "acme-editor"
-
-[theme]
-question = "Which theme is active?"
-values = ["light", "dark", "system"]
-epsilon = 1
-unit = "user"
-from = {start}
-until = {until}
-segments = {{arm = ["A", "B"]}}
-owner = "privacy@acme.example"
-purpose = "To choose the default theme."
-
-[city]
-question = "Which city?"
-values = {cities}
-epsilon = 1
-unit = "user"
-from = {start}
-until = {until}
-
-[minutes]
-question = "How long was this session?"
-range = [0, 240]
-measure = "mean"
-epsilon = 0.5
-unit = "event"
-per_day = 4
-answers = 7
-from = {start}
-until = {until}
-
-[crash]
-question = "Did it crash?"
-boolean = true
-model = "central"
-budget = 1
-unit = "month"
-from = {start}
-until = {until}
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +96,29 @@ def definitions(tmp_path: Path) -> Path:
 def written(folder: Path) -> Path:
     """Write definitions of three collections, under way."""
     start = datetime.now(UTC).date() - timedelta(days=10)
+    text = definitions_text(
+        "acme-editor",
+        {"unit": "user", "from": start, "until": start + timedelta(days=60)},
+        theme={
+            "question": "Which theme is active?",
+            "values": ["light", "dark", "system"],
+            "segments": {"arm": ["A", "B"]},
+            "owner": "privacy@acme.example",
+            "purpose": "To choose the default theme.",
+        },
+        city={"question": "Which city?", "values": [f"city {n}" for n in range(CITIES)]},
+        minutes={
+            "question": "How long was this session?",
+            "range": [0, 240],
+            "measure": "mean",
+            "epsilon": 0.5,
+            "unit": "event",
+            "per_day": 4,
+            "answers": 7,
+        },
+        crash={"question": "Did it crash?", "model": "central", "budget": 1, "unit": "month"},
+    )
     file = folder / "analyst.toml"
-    cities = [f"city {number}" for number in range(CITIES)]
-    until = start + timedelta(days=60)
-    text = FOR_ANALYSTS.format(start=start, until=until, cities=cities)
     file.write_text(text, encoding="utf-8")
     return file
 

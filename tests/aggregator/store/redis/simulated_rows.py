@@ -14,6 +14,7 @@ from veilcount_aggregator.store.series_reports import Bytes, Counters
 from veilcount_analysis.series.series import Series
 from veilcount_shared.collection import parse_collections
 
+from ....client.device_fixtures import definitions_text
 from ..series_fixtures import LINKED
 
 GROUP = 2_000
@@ -58,18 +59,6 @@ def is_taken(store: RedisStore) -> bool:
 
 
 VALUES = 20_000
-TEXT = """
-app = "acme"
-[theme]
-question = "Which?"
-values_file = "values"
-epsilon = {epsilon}
-unit = "day"
-linkage = "period"
-segments = {{ s = {segments} }}
-from = 2026-01-01
-until = {until}
-"""
 
 
 @cache
@@ -85,10 +74,11 @@ def wide(values: int, *, periods: int) -> Series:
 
 
 def _series(values: int, epsilon: int, segments: int, periods: int) -> Series:
-    text = TEXT.format(
-        epsilon=epsilon,
-        segments=[str(segment) for segment in range(segments)],
-        until=date(2026, 1, 1) + timedelta(periods),
+    start, labels = date(2026, 1, 1), [str(segment) for segment in range(segments)]
+    text = definitions_text(
+        "acme",
+        {"epsilon": epsilon, "from": start, "until": start + timedelta(periods)},
+        theme={"question": "Which?", "values_file": "values", "segments": {"s": labels}},
     )
     names = [f"v{value}" for value in range(values)]
     return Series(parse_collections(text, lambda _: names)["theme"])

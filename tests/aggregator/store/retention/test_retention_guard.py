@@ -24,20 +24,13 @@ from veilcount_shared.report import Batch
 from veilcount_shared.verdict import Verdict
 from veilcount_shared.wire import encode_base64
 
+from ....client.device_fixtures import definitions_text
 from ...web.api.deployment_fixtures import NOW, Deployment, deployment, open_worker
 
 A_WHILE = 3600.0
-FILE = """
-app = "acme"
-[asked]
-question = "Which?"
-values = ["a", "b"]
-epsilon = 1
-unit = "day"
-late = 3
-from = 2026-12-01
-until = 2027-03-01
-"""
+FILE = definitions_text(
+    asked={"question": "Which?", "values": ["a", "b"], "late": 3, "until": "2027-03-01"}
+)
 
 
 @pytest.fixture

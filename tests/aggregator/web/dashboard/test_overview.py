@@ -19,6 +19,7 @@ from veilcount_aggregator.web.dashboard.collection_status import (
 from veilcount_aggregator.web.dashboard.overview import TitledFigure, intake_summary, public_sizes
 from veilcount_shared.verdict import Verdict
 
+from ....client.device_fixtures import definitions_text
 from ...queries.simulated_reports import counted, send
 from ..api.deployment_fixtures import NOW, Deployment
 from .page_fixtures import Visitor, logged_in
@@ -83,28 +84,11 @@ def test_rows_are_grouped_by_state_and_hold_no_secret_count(analyst: Visitor) ->
     assert "No matches" in analyst.get("/?find=nowhere").text
 
 
-GROUPED = """
-app = "acme-editor"
-
-[fast]
-question = "Is it fast?"
-boolean = true
-epsilon = 1
-unit = "month"
-from = 2026-12-01
-until = 2027-12-01
-
-[calm]
-question = "Is it calm?"
-boolean = true
-epsilon = 1
-unit = "month"
-from = 2026-12-01
-until = 2027-12-01
-
-[group.opinions]
-questions = ["fast", "calm"]
-"""
+YEAR = {"epsilon": 1, "unit": "month", "from": "2026-12-01", "until": "2027-12-01"}
+QUESTIONS = definitions_text(
+    "acme-editor", YEAR, fast={"question": "Is it fast?"}, calm={"question": "Is it calm?"}
+)
+GROUPED = f'{QUESTIONS}\n[group.opinions]\nquestions = ["fast", "calm"]\n'
 
 
 def test_a_question_of_a_group_names_it_and_the_others(public: Deployment) -> None:

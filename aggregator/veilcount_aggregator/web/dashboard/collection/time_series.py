@@ -20,7 +20,7 @@ from veilcount_analysis.text.number_format import level
 from veilcount_analysis.text.result_columns import spelled, value_name
 from veilcount_analysis.text.utc_days import day, days
 
-from ....queries import EstimateQuery, EstimateResult, GroupBy, Snapshot, estimate_followed
+from ....queries import EstimateQuery, EstimateResult, GroupBy, Tallies, estimate_followed
 from ....queries.estimate_schema import RangeResult, SeriesResult
 from ..charts import SMALL, Axis, Chart, LinePlot, Lines, Part
 from ..formatting import short_number, short_percent
@@ -80,7 +80,7 @@ def _followed(estimated: SeriesResult) -> list[str]:
 
 
 def time_series(
-    snapshot: Snapshot, name: str, parameters: ParameterDict, size: int | None
+    snapshot: Tallies, name: str, parameters: ParameterDict, size: int | None
 ) -> TimeSeries | None:
     """Draw a query by time range, of `size` values; None: there are too few time ranges."""
     answer = estimate_followed(snapshot, name, EstimateQuery.parse(parameters))

@@ -30,7 +30,7 @@ from veilcount_analysis.series.series import Series
 from veilcount_analysis.text.result_columns import spelled, value_name
 from veilcount_shared import Collection
 
-from ....queries import EstimateQuery, GroupBy, Snapshot
+from ....queries import EstimateQuery, GroupBy, Tallies
 
 ParameterDict = dict[str, list[str]]
 
@@ -144,7 +144,7 @@ def check_time_range(collection: Collection, parameters: Parameters) -> None:
 
 
 def time_series_view(
-    snapshot: Snapshot, series: Series, shown: ShownQuery, parameters: Parameters, by: GroupBy
+    snapshot: Tallies, series: Series, shown: ShownQuery, parameters: Parameters, by: GroupBy
 ) -> tuple[View, bool]:
     """Return the view of a time series, and whether it can be smoothed."""
     periods = periods_of(series, shown.query, snapshot.today)
@@ -155,7 +155,7 @@ def time_series_view(
 
 
 def time_ranges_shown(
-    snapshot: Snapshot, series: Series, shown: ShownQuery, parameters: Parameters, n: int
+    snapshot: Tallies, series: Series, shown: ShownQuery, parameters: Parameters, n: int
 ) -> GroupBy | None:
     """Return the time ranges of a time series; None: there is only one.
 

@@ -1,0 +1,1 @@
+"""The traces of tests/vectors/trace.json, by what happens to the device."""
