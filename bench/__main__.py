@@ -13,39 +13,17 @@ from pathlib import Path
 from veilcount_aggregator.server import blas_threads  # noqa: F401 - before numpy, as in a server
 
 from . import combinations
+from .stated import compared
 from .table import Cell, Table, as_json
 
 #: a module each, in the order in which all of them run
 PARTS = (
-    *("randomize", "plan", "client", "ingest", "estimate", "accuracy", "strings", "moments"),
-    *("tokens", "redeem", "relay", "gateway", "trends", "central", "linkage", "combinations"),
-    *(
-        "memory",
-        "durability",
-        "heights",
-        "commit-calls",
-        "groups",
-        "workers",
-        "growth",
-        "scaling",
-        "scale",
-        "reads",
-        "retention",
-    ),
-    *(
-        "event-loop",
-        "exports",
-        "handshake",
-        "figures",
-        "filling",
-        "install",
-        "shards",
-        "reshard",
-        "stalls",
-        "upgrade",
-        "worst-body",
-        "shuffler",
-    ),
+    *("randomize", "plan", "client", "device", "ingest", "estimate", "accuracy", "strings"),
+    *("moments", "tokens", "redeem", "relay", "gateway", "trends", "central", "linkage"),
+    *("combinations", "memory", "durability", "heights", "commit-calls", "groups", "workers"),
+    *("growth", "scale", "reads", "retention", "event-loop", "exports", "handshake", "figures"),
+    *("pages", "filling", "install", "shards", "reshard", "stalls", "upgrade", "worst-body"),
+    "shuffler",
 )
 
 
@@ -70,8 +48,7 @@ def main() -> int:
 def _run(part: str, arguments: argparse.Namespace) -> Table:
     module = importlib.import_module(f".{part.replace('-', '_')}", __package__)
     run = getattr(module, "run_long", module.run) if arguments.long else module.run
-    table: Table = run(quick=arguments.quick)
-    return table
+    return compared(part, run(quick=arguments.quick))
 
 
 def machine() -> dict[str, Cell]:

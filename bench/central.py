@@ -22,7 +22,7 @@ from veilcount_analysis.releases.opendp_noise import add_noise
 from veilcount_analysis.series.series import Series
 from veilcount_shared import parse_collections
 
-from .scaling import Power
+from .growth_fit import MOST, Growth
 from .stopwatch import cpu_us
 from .table import Row, Table, figure
 
@@ -33,9 +33,8 @@ NOTES = (
     "  store may have forgotten one, and no generation number shows it. It decodes none twice.",
 )
 SIZES = (2, 64, 1024)
-KEPT = (10, 30, 100, 300, 1000)
+KEPT = (10, 18, 32, 56, 100, 178, 316, 562, 1000)
 MOST_MS = 60.0  # at a thousand kept
-MOST_POWER = 0.85
 PERIODS, PER_DAY = 400, 10  # releases that each day's budget pays for
 FILE = """
 app = "bench"
@@ -117,5 +116,5 @@ def _growing(folder: Path, kept: Sequence[int], times: int) -> Iterator[Row]:
         limit = MOST_MS if number == KEPT[-1] else None
         yield figure("release, ms", costs[-1], f"{number:,} kept", limit)
     releases.close()
-    power = Power.fitted_to(kept, costs)
-    yield figure("grows as kept^", power.exponent, str(power), MOST_POWER)
+    growth = Growth.fitted_to(kept, costs)
+    yield figure("grows as kept^", growth.exponent, str(growth), MOST)

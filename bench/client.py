@@ -33,9 +33,8 @@ NOTES = (
     "  memory: by how much the process's peak grew, all calls at once, without a pause.",
     "wire: everything that was sent, heads and padding included, without TCP and TLS.",
     "exit: wall time from the script's last line to the end of what the client does then.",
-    "import: CPU time, with compiled modules, as pip leaves them; the median of {} processes.",
 )
-RECORD, GROWTH, IMPORT, EXIT = 50.0, 20.0, 100.0, 50.0
+RECORD, GROWTH, EXIT = 50.0, 20.0, 50.0
 
 Behaviour = Callable[["Listener", socket.socket], None]
 Figures = dict[str, float]
@@ -49,10 +48,9 @@ def run(*, quick: bool) -> Table:
         rows = [
             *_recording(processes, calls),
             *_sending(processes, reports, alone),
-            *_start_and_end(processes, times),
+            *_exit(processes, times),
         ]
-    notes = tuple(note.format(times) for note in NOTES)
-    return Table("client: what it costs the app", rows, notes)
+    return Table("client: what it costs the app", rows, NOTES)
 
 
 def _recording(processes: Processes, calls: int) -> Iterator[Row]:
@@ -82,10 +80,7 @@ def _sending(processes: Processes, reports: int, alone: int) -> Iterator[Row]:
         assert sink.reports == number, (sink.reports, number)
 
 
-def _start_and_end(processes: Processes, times: int) -> Iterator[Row]:
-    processes.import_ms()  # compiles
-    imports = [processes.import_ms() for _ in range(times)]
-    yield figure("import, ms", median(imports), "import veilcount_client", IMPORT)
+def _exit(processes: Processes, times: int) -> Iterator[Row]:
     with Listener(_silent) as silent:
         exits = [processes.run(leave, silent.url, 100)["exit"] for _ in range(times)]
     yield figure("exit, ms", median(exits), "in a request, 100 records queued", EXIT)
@@ -113,9 +108,9 @@ class Processes:
         figures: Figures = separate.run(function, url, state, number, environ=self._environ)
         return figures
 
-    def import_ms(self) -> float:
-        """Return how many milliseconds of CPU it takes to import the client."""
-        code = "import time; t = time.process_time(); import veilcount_client; "
+    def cpu_ms(self, code: str) -> float:
+        """Return how many milliseconds of CPU a few lines take at the start of a process."""
+        code = f"import time\nt = time.process_time()\n{code}\n"
         code += "print((time.process_time() - t) * 1e3)"
         return float(separate.python("-c", code, environ=self._environ))
 
@@ -253,9 +248,13 @@ def leave(url: str, folder: str, calls: int) -> None:
 
 def collection(unit: str, per_day: int = 0) -> Collection:
     """Return a yes-or-no question."""
+    return parse_collections(definition(unit, per_day), lambda _: [])["bench"]
+
+
+def definition(unit: str, per_day: int = 0) -> str:
+    """Return its file."""
     text = FILE.format(unit, TODAY - timedelta(days=1), TODAY + timedelta(days=5))
-    text += f"per_day = {per_day}" if per_day else ""
-    return parse_collections(text, lambda _: [])["bench"]
+    return text + (f"per_day = {per_day}" if per_day else "")
 
 
 def client_of(url: str, folder: str, question: Collection, persons: int) -> Client:

@@ -9,7 +9,6 @@ within one row holds on a busy machine.
 from __future__ import annotations
 
 import http.client
-import os
 import secrets
 import tempfile
 import time
@@ -191,6 +190,5 @@ def _row(state: str, begin: Callable[[], Any], ways: Ways, reports: int) -> Row:
         "relayed, p99 ms": float(np.percentile(relayed, 99)),
         "times direct": ratio,
         "accepted": f"{ways.accepted} of {number}",
-        "load": os.getloadavg()[0],
         "met": ways.accepted == number and ratio <= RATIO,
     }

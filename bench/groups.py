@@ -82,7 +82,7 @@ def run(*, quick: bool) -> Table:
 
 def _row(kind: str, group: Group, rounds: int) -> Row:
     with TemporaryDirectory() as name, engine(kind, Path(name) / "store") as store:
-        taken, bare = _costs(Path(name), store, group, rounds)
+        taken, bare = group_costs(Path(name), store, group, rounds)
     return {
         "store": NAMES[kind],
         "requests": group.requests,
@@ -90,11 +90,10 @@ def _row(kind: str, group: Group, rounds: int) -> Row:
         "reports each": group.shape.reports,
         "us a report": taken / group.reports,
         "x bare": taken / bare,
-        "load": os.getloadavg()[0],
     }
 
 
-def _costs(folder: Path, store: Engine, group: Group, rounds: int) -> tuple[float, float]:
+def group_costs(folder: Path, store: Engine, group: Group, rounds: int) -> tuple[float, float]:
     """Return the median CPU of a group and of a bare commit, in turns."""
     file = folder / "collections.toml"
     file.write_text(_definitions(group.definitions), encoding="utf-8")

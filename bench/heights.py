@@ -91,7 +91,7 @@ def _compared(store: Store, kind: str, reports: int, rounds: int, commits: int) 
     ratio = median(first / second for first, second in zip(guarded, unguarded, strict=True))
     yield figure("us, with the guards", median(guarded), where)
     yield figure("us, without", median(unguarded), where)
-    yield figure("ratio", ratio, f"{where}, load {os.getloadavg()[0]:.1f}", MOST_RATIO)
+    yield figure("ratio", ratio, where, MOST_RATIO)
 
 
 @contextmanager

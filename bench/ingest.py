@@ -6,7 +6,6 @@ measured within the same few seconds, and what is shown is the median of all rou
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -120,7 +119,6 @@ def _costs(rounds: Sequence[Round]) -> Iterator[Row]:
         for shape in SINGLE:
             p99 = median(cost.p99 for cost in _by_subject(rounds)[name, shape])
             yield figure("p99, ms", p99 / 1000, f"{NAMES[name]}, {shape}")
-    yield figure("load", os.getloadavg()[0])
 
 
 def _by_subject(rounds: Sequence[Round]) -> dict[tuple[str, Shape], list[Costs]]:

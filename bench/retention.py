@@ -7,7 +7,6 @@ the store when half of the rows are deleted. Ratios are of one run, since a mach
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -67,7 +66,6 @@ class Deletion:
     range_us: float
     lock_ms: float
     open_ms: float
-    load: float
 
     def row(self, cheapest: float) -> Row:
         """Compare the time a row with that of the cheapest decade."""
@@ -78,7 +76,6 @@ class Deletion:
             "by one range": self.range_us,
             "lock held, ms": self.lock_ms,
             "open half way, ms": self.open_ms,
-            "load": self.load,
             "target": f"<= {GROWTH:g} times the cheapest",
             "met": self.row_us <= GROWTH * cheapest,
         }
@@ -87,13 +84,13 @@ class Deletion:
 def _measure(rows: int) -> Deletion:
     series = question(SLOTS)
     with tempfile.TemporaryDirectory() as folder:
-        with _dropped_epoch(Path(folder) / "range.db", series, rows) as store:
+        with dropped_epoch(Path(folder) / "range.db", series, rows) as store:
             begin = perf_counter()
             with store.file.writing() as database:
                 database.execute("delete from ledger where series = 1 and epoch = 0")
             range_seconds = perf_counter() - begin
         path = Path(folder) / "steps.db"
-        with _dropped_epoch(path, series, rows) as store:
+        with dropped_epoch(path, series, rows) as store:
             steps = rows // ROWS_AT_ONCE
             seconds = [_step(store, series) for _ in range(steps // 2)]
         begin = perf_counter()
@@ -108,7 +105,6 @@ def _measure(rows: int) -> Deletion:
         range_seconds / rows * 1e6,
         max(seconds) * 1e3,
         open_seconds * 1e3,
-        os.getloadavg()[0],
     )
 
 
@@ -120,9 +116,10 @@ def _step(store: SqliteStore, series: Series) -> float:
 
 
 @contextmanager
-def _dropped_epoch(path: Path, series: Series, rows: int) -> Iterator[SqliteStore]:
+def dropped_epoch(path: Path, series: Series, rows: int) -> Iterator[SqliteStore]:
+    """Yield a store with so many rows, whose epoch is over."""
     store = open_sqlite(f"sqlite:///{path}", make=True)
-    _fill(store, series, rows)
+    fill(store, series, rows)
     store.mark_dropped(series, 1, LONG_AGO, LONG_AGO)
     store.finalize_dropped(series, timedelta(0), LONG_AGO)
     try:
@@ -131,7 +128,7 @@ def _dropped_epoch(path: Path, series: Series, rows: int) -> Iterator[SqliteStor
         store.close()
 
 
-def _fill(store: SqliteStore, series: Series, rows: int) -> None:
+def fill(store: SqliteStore, series: Series, rows: int, epoch: int = 0) -> None:
     """Write rows in the order of the primary key, a minute faster than through commits."""
     chance = np.random.default_rng(0)
     names = np.zeros((rows, ROW_BYTES), np.uint8)
@@ -141,6 +138,6 @@ def _fill(store: SqliteStore, series: Series, rows: int) -> None:
     with store.file.writing() as database:
         number, _ = ensure_series(database, series.fingerprint)
         database.executemany(
-            "insert into ledger values (?, 0, ?, x'01')",
-            ((number, name.tobytes()) for name in names),
+            "insert into ledger values (?, ?, ?, x'01')",
+            ((number, epoch, name.tobytes()) for name in names),
         )

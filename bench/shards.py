@@ -6,7 +6,6 @@ commit, and of the servers, as the kernel counts it, a request.
 
 from __future__ import annotations
 
-import os
 import tempfile
 import time
 from collections import defaultdict
@@ -98,7 +97,6 @@ def _rows(costs: dict[tuple[int, int], list[Cost]]) -> list[Row]:
             "app / 1": _ratio(turns, costs[reports, ONE], "app"),
             "Redis / 1": _ratio(turns, costs[reports, ONE], "redis"),
             "/ 3": _ratio(turns, costs[reports, MASTERS], "both"),
-            "load": os.getloadavg()[0],
         }
         for (reports, shards), turns in sorted(costs.items())
     ]

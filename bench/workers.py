@@ -6,7 +6,6 @@ other one stands by. Both servers are loaded within the same few seconds.
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -37,7 +36,6 @@ def run(*, quick: bool) -> Table:
         servers = [_server(stack, Path(name), workers) for workers in (1, 2)]
         turns = [(shape, _turns(servers, shape, rounds, seconds)) for shape in (ALONE, AT_ONCE)]
         rows = [row for shape, costs in turns for row in _rows(shape, costs)]
-        rows.append(figure("load", os.getloadavg()[0]))
     return Table("workers: two on one SQLite file", rows, NOTES)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import os
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -63,8 +62,7 @@ class BodyCosts:
         hostile, honest = (1e3 * spent[maker] / self._requests / self._rounds for maker in spent)
         row: Row = {"body": name, "bytes": len(make()[2]), "ms": hostile, "honest ms": honest}
         times = hostile / honest
-        row = {**row, "times": times, "load": os.getloadavg()[0]}
-        return {**row, **target(times, GOAL)}
+        return {**row, "times": times, **target(times, GOAL)}
 
     def _honest(self) -> Body:
         return BINARY_TYPE, "", encode_padded(Batch((report(self._collection),)))

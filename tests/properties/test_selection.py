@@ -9,7 +9,7 @@ import pytest
 
 from veilcount_shared.errors import EpsilonError
 from veilcount_shared.mechanisms import ProjectiveGeometry, SubsetSelection, select_mechanism
-from veilcount_shared.mechanisms.selection import LONG_BITS, MAX_INPUTS
+from veilcount_shared.mechanisms.selection import LONG_BITS, MAX_INPUTS, projective_orders
 
 Row = tuple[int, str, tuple[int, ...], int, int, float, float]
 
@@ -144,3 +144,22 @@ def test_inputs_and_epsilons_out_of_range_are_refused(
 ) -> None:
     with pytest.raises(error, match=problem):
         select_mechanism(k, epsilon)
+
+
+class CountedSum(Fraction):
+    """A number that counts what is added to it."""
+
+    additions = 0
+
+    def __add__(self, other: Any) -> Any:
+        CountedSum.additions += 1
+        return Fraction(self) + other
+
+
+def test_the_bound_of_the_orders_is_computed_once() -> None:
+    """It has hundreds of digits, and took most of a second of a page with a tree of ranges."""
+    orders = list(projective_orders(64, CountedSum(20)))
+
+    assert len(orders) > 10
+    assert max(q for q, _ in orders) <= Fraction("2.2") * 21 + 1
+    assert CountedSum.additions == 1

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import takewhile
 
 from ..epsilon import exp_lower, parse_epsilon
 from .finite_field import POLYNOMIALS, is_prime
@@ -108,9 +109,8 @@ def best_projective(k: int, e: Fraction) -> tuple[Fraction, int, int] | None:
 
 def projective_orders(k: int, e: Fraction, cells: int = MAX_CELLS) -> Iterator[tuple[int, int]]:
     """Yield each candidate order q with the least t that has k points or more."""
-    for q in _orders():
-        if q > Fraction("2.2") * (e + 1) + 1:
-            return
+    most = int(Fraction("2.2") * (e + 1) + 1)  # once: `e` has hundreds of digits
+    for q in takewhile(most.__ge__, _orders()):
         t = 3
         while points(q, t) < k:
             t += 1
