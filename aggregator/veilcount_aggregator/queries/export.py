@@ -27,6 +27,7 @@ from veilcount_analysis.text.result_columns import (
     named,
     range_cells,
     segment_cells,
+    spelled,
     typed_cells,
     with_parts,
 )
@@ -36,7 +37,7 @@ from ..json_results import encode, plain
 from .comparison import CompareResult
 from .estimate_schema import EstimateResult
 
-ROWS = 5_000  # in one part
+ROWS = 1_000  # in one part: more leave the processor's cache
 
 Answer = EstimateResult | CompareResult
 Columns = dict[str, list[Any]]
@@ -60,6 +61,8 @@ def _parts(answer: Answer) -> Iterator[tuple[Row, Columns]]:
 
 def _figure_columns(figures: Sequence[Figure]) -> Columns:
     columns = {name: list(map(attrgetter(name), figures)) for name in FIGURE}
+    if dict not in set(map(type, columns["of"])):
+        return columns | {"of": [spelled(value) or None for value in columns["of"]]}
     values = [named("of", value) for value in columns["of"]]
     for name in dict.fromkeys(name for value in values for name in value):
         columns[name] = [value.get(name) for value in values]
@@ -127,10 +130,12 @@ def _csv_column(name: str, columns: Columns) -> Iterable[str]:
     """Return the cells of a column; numbers are written as JSON has them."""
     if name not in columns:
         return repeat("")
+    column = columns[name]
     if kind_of(name) in {int, float}:
-        numbers = encode(columns[name])[1:-1].decode()
-        return numbers.replace("null", "").split(",")
-    return map(_csv_cell, columns[name])
+        return encode(column)[1:-1].decode().replace("null", "").split(",")
+    if len(distinct := set(column)) == 1:  # the kind of figures, in most results
+        return repeat(_csv_cell(*distinct), len(column))
+    return map(_csv_cell, column)
 
 
 def _csv_cell(value: Any) -> str:
