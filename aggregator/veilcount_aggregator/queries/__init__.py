@@ -25,7 +25,6 @@ from .declared import COMPARE as COMPARE
 from .declared import CONTRAST as CONTRAST
 from .declared import CollectionQuery as CollectionQuery
 from .estimate import estimate as estimate
-from .estimate import estimate_followed as estimate_followed
 from .estimate import estimate_table as estimate_table
 from .estimate_schema import EstimateResult as EstimateResult
 from .plans import PlanQuery as PlanQuery

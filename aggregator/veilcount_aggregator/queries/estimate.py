@@ -27,22 +27,14 @@ from .estimate_schema import EstimateResult
 from .snapshot import Tallies
 
 
-def estimate(snapshot: Tallies, name: str, query: EstimateQuery) -> EstimateResult:
-    """Return the estimates that a query asks of a collection."""
-    return _estimate(snapshot, name, query, requested_series(snapshot, name, query))
-
-
-def estimate_followed(snapshot: Tallies, name: str, query: EstimateQuery) -> EstimateResult:
-    """Return the figures alone that are followed over time."""
-    requested = requested_series(snapshot, name, query)
-    brief = [replace(request, kind=request.kind.brief) for request in requested]
-    return _estimate(snapshot, name, query, brief)
-
-
-def _estimate(
-    snapshot: Tallies, name: str, query: EstimateQuery, requested: Sequence[RequestedSeries]
+def estimate(
+    snapshot: Tallies, name: str, query: EstimateQuery, *, brief: bool = False
 ) -> EstimateResult:
+    """Return the estimates that a query asks of a collection; brief: what is followed over time."""
     counts = snapshot.store.service_counts()
+    requested = requested_series(snapshot, name, query)
+    if brief:
+        requested = [replace(request, kind=request.kind.brief) for request in requested]
     requests = [request.loaded(query) for request in requested]
     require_few_rows(sum(data.figure_count(request.kind) for request, data in requests), query)
     series = [

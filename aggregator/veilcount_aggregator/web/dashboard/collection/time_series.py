@@ -20,7 +20,7 @@ from veilcount_analysis.text.number_format import level
 from veilcount_analysis.text.result_columns import spelled, value_name
 from veilcount_analysis.text.utc_days import day, days
 
-from ....queries import EstimateQuery, EstimateResult, GroupBy, Tallies, estimate_followed
+from ....queries import EstimateQuery, EstimateResult, GroupBy, Tallies, estimate
 from ....queries.estimate_schema import RangeResult, SeriesResult
 from ..charts import SMALL, Axis, Chart, LinePlot, Lines, Part
 from ..formatting import short_number, short_percent
@@ -83,7 +83,7 @@ def time_series(
     snapshot: Tallies, name: str, parameters: ParameterDict, size: int | None
 ) -> TimeSeries | None:
     """Draw a query by time range, of `size` values; None: there are too few time ranges."""
-    answer = estimate_followed(snapshot, name, EstimateQuery.parse(parameters))
+    answer = estimate(snapshot, name, EstimateQuery.parse(parameters), brief=True)
     series = answer.series[0]
     nonempty = [time_range for time_range in series.ranges if time_range.n]
     most = max((time_range.n for time_range in nonempty), default=0)
