@@ -5,11 +5,12 @@ Seeded: what is asserted of an interval holds for this population.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
+from veilcount_aggregator.queries import Snapshot
 
 from ..aggregator.web.api.deployment_fixtures import Deployment
 from ..client.device_fixtures import definitions_text
@@ -74,8 +75,7 @@ def test_covers_that_are_kept_in_are_noticed(
     handed_over: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Planted: the covers of a batch are taken for persons."""
-    queries = sys.modules["veilcount_aggregator.queries.estimate"]
-    monkeypatch.setattr(queries, "covers_of_periods", lambda *_: 0)
+    monkeypatch.setattr(Snapshot, "covers", lambda *_: 0)
     result, notes = figures_of(handed_over, "hours")
     (mean,) = result["figures"]
 

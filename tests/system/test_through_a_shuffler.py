@@ -6,7 +6,6 @@ estimated. Nothing stands in for either server; their HTTP is a call, so that on
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
@@ -15,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from veilcount_aggregator.queries import Snapshot
 from veilcount_aggregator.records.api_keys import Role
 from veilcount_aggregator.records.gateway_keys import (
     create_gateway_key,
@@ -167,8 +167,7 @@ def test_covers_that_are_not_subtracted_are_noticed(
     handed_over: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Planted: the covers of a batch are taken for persons."""
-    queries = sys.modules["veilcount_aggregator.queries.estimate"]
-    monkeypatch.setattr(queries, "covers_of_periods", lambda *_: 0)
+    monkeypatch.setattr(Snapshot, "covers", lambda *_: 0)
     n, figures = shares(handed_over)
 
     assert n == len(ANSWERS) + 142

@@ -124,5 +124,6 @@ def connection_reason(error: BaseException, *, tls: bool) -> str:
     return f"{system_reason(error)}: {fix}"
 
 
-#: raised by a connection while it is opened, written or read
-BROKEN = (redis.ConnectionError, redis.TimeoutError, OSError)
+#: raised by a connection while it is opened, written or read; a ValueError where another thread has
+#: closed it, and its buffer
+BROKEN = (redis.ConnectionError, redis.TimeoutError, OSError, ValueError)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+import time
 from contextlib import ExitStack, closing
+from queue import SimpleQueue
 
 import pytest
 
@@ -85,6 +87,30 @@ def test_a_redis_that_hangs_times_out_is_sent_no_more_calls_and_comes_back(
 
     assert consistent(store) == 20
     store.close()
+
+
+def test_who_waits_on_a_connection_that_is_closed_meanwhile_is_told_so(own: RedisServer) -> None:
+    """As by the end of a store: redis-py raises what it happens on, a closed buffer or file."""
+    store = open_redis(own.url, make=True)
+    node, heard = store._servers.owner(store.identity.bases[0]), SimpleQueue[object]()
+
+    def ask() -> None:
+        try:
+            heard.put(node.ask("PING", wait=Wait.PROBE))
+        except StoreUnavailable as error:
+            heard.put(error)
+
+    with own.frozen():
+        for _ in range(20):
+            asking = threading.Thread(target=ask)
+            asking.start()
+            time.sleep(0.01)
+            node.disconnect(idle=False)
+            asking.join()
+    store.close()
+
+    outcomes = [heard.get_nowait() for _ in range(20)]
+    assert all(isinstance(outcome, StoreUnavailable) for outcome in outcomes)
 
 
 def test_a_full_redis_takes_all_of_a_group_or_nothing(server: RedisServer) -> None:
