@@ -89,7 +89,7 @@ def test_a_redis_that_hangs_times_out_is_sent_no_more_calls_and_comes_back(
     store.close()
 
 
-def test_who_waits_on_a_connection_that_is_closed_meanwhile_is_told_so(own: RedisServer) -> None:
+def test_a_connection_that_is_closed_while_it_is_read_is_unavailable(own: RedisServer) -> None:
     """As by the end of a store: redis-py raises what it happens on, a closed buffer or file."""
     store = open_redis(own.url, make=True)
     node, heard = store._servers.owner(store.identity.bases[0]), SimpleQueue[object]()
@@ -102,11 +102,11 @@ def test_who_waits_on_a_connection_that_is_closed_meanwhile_is_told_so(own: Redi
 
     with own.frozen():
         for _ in range(20):
-            asking = threading.Thread(target=ask)
-            asking.start()
+            reader = threading.Thread(target=ask)
+            reader.start()
             time.sleep(0.01)
             node.disconnect(idle=False)
-            asking.join()
+            reader.join()
     store.close()
 
     outcomes = [heard.get_nowait() for _ in range(20)]
