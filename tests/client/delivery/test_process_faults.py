@@ -220,6 +220,7 @@ def test_the_client_imports_little(tmp_path: Path) -> None:
 
 FORK_DURING_IMPORT = """
 import os, signal, sys, threading
+os.register_at_fork(after_in_child=lambda: signal.alarm(2))  # before other hooks, which may hang
 from veilcount_client.delivery import late_http
 importing, proceed = threading.Event(), threading.Event()
 
@@ -238,7 +239,6 @@ if not {is_guarded}:
 if child := os.fork():
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 else:
-    signal.alarm(2)
     late_http.http()
     os._exit(0)
 """
