@@ -288,8 +288,13 @@ def test_a_process_that_has_grown_is_replaced(monkeypatch: pytest.MonkeyPatch) -
         assert pool.worker.get("/pid").status_code == 503
 
 
-def test_a_pool_ends_with_a_parent_that_is_killed() -> None:
-    """And takes its folder away, which nobody else does then."""
+@pytest.mark.parametrize("thread", ["in time", "late"])
+def test_a_pool_ends_with_a_parent_that_is_killed(
+    thread: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And takes its folder away, which nobody else does then, whichever of its threads is first."""
+    if thread == "late":
+        monkeypatch.setattr(AnalysisPool, "_give_signs", lambda _, place, __: place.beat())
     reading, writing = os.pipe()
     if not (parent := os.fork()):
         pool = AnalysisPool(lambda listener, place: run(listener, application(), place, 0))

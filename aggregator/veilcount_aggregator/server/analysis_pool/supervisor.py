@@ -124,6 +124,7 @@ class AnalysisPool:
             os.setsid()  # Ctrl-C goes to the server, which stops this process last
             threading.Thread(target=self._give_signs, args=(place, parent), daemon=True).start()
             code = self._run(self._listener, place)
+            self._remove_orphaned(parent)  # it may notice before the thread does, and exit
         finally:
             os._exit(code)
 
@@ -132,9 +133,14 @@ class AnalysisPool:
         while os.getppid() == parent:
             place.beat()
             time.sleep(POLL_SECONDS)
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._remove_orphaned(parent)
         time.sleep(ORPHAN_SECONDS)
         os._exit(FAILED)
+
+    def _remove_orphaned(self, parent: int) -> None:
+        """Take the folder away if the parent was killed: nobody else does."""
+        if os.getppid() != parent:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
     def _signal(self, number: signal.Signals) -> None:
         with self._lock, suppress(ProcessLookupError):
