@@ -1,4 +1,4 @@
-"""What a client costs a device that is idle: its import, wake-ups, and the log beside its state.
+"""What a client costs a device that is idle: its import, wake-ups, and the log of its state.
 
 Imports are timed by turns, each in a process of its own with compiled modules, as pip leaves them,
 and compared with `import requests`, which many an app has anyway.
@@ -20,7 +20,7 @@ from .table import Row, Table, figure
 NOTES = (
     "import: CPU time, the median of {} processes; x: the median of ratios in one round.",
     "wake-ups: rounds of the client's thread on a day on which nothing is recorded.",
-    "log: SQLite's log beside the state, while the client runs.",
+    "log: SQLite's log of the state, while the client runs.",
 )
 DAY = 86_400.0
 RECORDS = 1_000

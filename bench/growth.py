@@ -16,7 +16,7 @@ from .growth_fit import MOST, WIDEST, Growth
 from .table import Row, Table
 
 NOTES = (
-    "CPU microseconds of all n together, the least of {} processes; exponent: of n beside a fixed",
+    "CPU microseconds of all n together, the least of {} processes; exponent: of n with a fixed",
     "  cost, with its 95 % interval. n log n: whether a fixed cost, n and n log n fit as well; it",
     "  is what a sort, an index in a tree and a fast transform take, and is allowed there (*).",
 )

@@ -74,7 +74,7 @@ class DiskLimit:
         self.measure()
 
     def measure(self) -> None:
-        """Compare what is free with what is held."""
+        """Compare what is free with the reports of all crowds."""
         disk = os.statvfs(self._crowds)
-        held = sum(file.stat().st_size for file in self._crowds.glob("*/held.*"))
-        self.has_space = disk.f_bavail * disk.f_frsize >= LEAST_FREE + COPIES * held
+        stored = sum(file.stat().st_size for file in self._crowds.glob("*/held.*"))
+        self.has_space = disk.f_bavail * disk.f_frsize >= LEAST_FREE + COPIES * stored
