@@ -7,7 +7,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from statistics import median
@@ -28,7 +27,7 @@ from veilcount_aggregator.records.definitions import (
     load_catalog,
 )
 from veilcount_aggregator.records.service_counters import ServiceCounters
-from veilcount_aggregator.store import ROW_BYTES, SeriesReports, open_store
+from veilcount_aggregator.store import COUNTED, ROW_BYTES, SeriesReports, open_store
 from veilcount_aggregator.store.sqlite.store import SqliteStore, open_sqlite
 from veilcount_analysis.kinds.estimate import estimate_series
 from veilcount_analysis.kinds.estimate_query import EstimateQuery, GroupBy
@@ -118,13 +117,16 @@ def _one_in_each(series: Series, days: int, segments: int) -> SeriesReports:
     number = days * segments
     who = np.random.default_rng(0).integers(0, 256, (number, ROW_BYTES), np.uint8)
     periods = np.repeat(np.arange(days), segments)
-    return replace(
-        reports_of(who, np.zeros(number, np.int64), 1, np.random.default_rng(1)),
-        series=series,
+    return SeriesReports.of_one(
+        series,
+        rows=who,
         epochs=np.array([series.epoch(day) for day in range(days)])[periods],
         periods=periods,
         segments=np.tile(np.arange(segments), days),
+        slots=np.zeros(number, np.int64),
         messages=np.zeros((number, series.collection.message_bytes), np.uint8),
+        default_verdicts=np.full(number, COUNTED),
+        new_pseudonym_limit=1 << 40,
     )
 
 

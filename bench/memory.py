@@ -94,7 +94,7 @@ def spending(rows: int, slots: int) -> Iterator[SeriesReports]:
 def reports_of(who: Bytes, spent: Ints, slots: int, chance: np.random.Generator) -> SeriesReports:
     """Return a report of each row, which spends a slot, to the question with so many slots."""
     series, ones = question(slots), np.ones(len(who), np.int64)
-    return SeriesReports(
+    return SeriesReports.of_one(
         series,
         rows=who,
         epochs=ones * series.epoch(1),

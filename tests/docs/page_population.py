@@ -58,7 +58,7 @@ def _answers(
     inputs = people.each()
     none = np.zeros(len(rows), np.int64)
     slot = period * collection.per_day if series.linked else 0
-    return SeriesReports(
+    return SeriesReports.of_one(
         series=series,
         rows=rows,
         epochs=none + series.epoch(period),

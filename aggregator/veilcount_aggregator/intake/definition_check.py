@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 from itertools import accumulate, pairwise
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,12 +23,10 @@ from veilcount_analysis.text.privacy_guarantees import counts_are_public
 from veilcount_shared.mechanisms import Mechanism
 from veilcount_shared.verdict import Verdict
 
-from ..store import CODES, COUNTED, ROW_BYTES, Codes, Numbers, Quota, SeriesReports
+from ..store import CODES, COUNTED, ROW_BYTES, Codes, Flags, Numbers
 from .decode import SeriesColumns
 from .decode.columns import join_columns
 
-#: rows of a table: a range of them, or their places
-Chosen = slice | np.ndarray[tuple[int], np.dtype[np.intp]]
 #: the key of reports that are checked as one table: handler, widths; no handler: all malformed
 Shape = tuple[MechanismHandler[Any] | None, int, int]
 
@@ -101,13 +98,16 @@ class CheckedReports:
     codes: Codes  # by the definition
     columns: Sequence[np.ndarray[Any, Any]]  # in the form that the store commits
 
-    def series_reports(
-        self, series: Series, chosen: Chosen, limit: int, quota: Quota | None
-    ) -> SeriesReports:
-        """Return some reports of one series in the form that the store commits."""
-        columns = map(itemgetter(chosen), self.columns)
-        fields: Any = (series, *columns, limit, quota)  # by their places: this is done a series
-        return SeriesReports(*fields)
+    def select(self, chosen: Flags) -> CheckedReports:
+        """Return some of the reports."""
+        ends = [0, *chosen.cumsum().tolist()]
+        parts = [(rules, slice(ends[rows.start], ends[rows.stop])) for rules, rows in self.parts]
+        return CheckedReports(
+            self.table.select(chosen),
+            [(rules, rows) for rules, rows in parts if rows.start < rows.stop],
+            self.codes[chosen],
+            [column[chosen] for column in self.columns],
+        )
 
 
 def check_reports(

@@ -7,7 +7,7 @@ first: a late retry learns that it had succeeded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from itertools import pairwise
@@ -30,19 +30,13 @@ from ..store import (
     VERDICTS,
     Codes,
     Flags,
+    SeriesPart,
     SeriesReports,
     ServiceCounter,
 )
 from .body_limit import within_limit
 from .decode import DecodedGroup, SeriesColumns
-from .definition_check import (
-    CheckedReports,
-    Chosen,
-    RulesOfDay,
-    SeriesRules,
-    Shape,
-    check_reports,
-)
+from .definition_check import CheckedReports, RulesOfDay, SeriesRules, Shape, check_reports
 from .pseudonym_limit import PseudonymLimit, RequestOrigin
 from .token_check import reject_invalid_tokens
 
@@ -176,7 +170,7 @@ class IntakePipeline:
             if series is None:
                 unknown += len(columns)
                 continue
-            within = self._within(columns, admitted, verdicts)
+            within = columns if admitted is None else self._within(columns, admitted, verdicts)
             if len(within):  # a body may name every definition
                 rules = self.rules.of(series, days.day)
                 tables.setdefault(rules.shape(within), []).append((rules, within))
@@ -185,7 +179,10 @@ class IntakePipeline:
             accepted = self._accepted(checked, verdicts)
             if refused is not None:
                 accepted &= ~refused[checked.table.places]
-            judged.batches.extend(self._by_limit(checked, accepted, origin))
+            if not accepted.all():
+                checked = checked.select(accepted)
+            if len(checked.table):
+                judged.batches.append((checked.table.places, self._reports(checked, origin)))
         if unknown:
             self._count("", Verdict.UNKNOWN_COLLECTION, unknown)
         return judged
@@ -204,44 +201,23 @@ class IntakePipeline:
                 self._count_rejected(rules.series, checked.codes[rows])
         return accepted
 
-    def _by_limit(
-        self, checked: CheckedReports, accepted: Flags, origin: RequestOrigin | None
-    ) -> Iterator[tuple[Places, SeriesReports]]:
-        """Yield the reports that fit their definitions, those of one series and limit together."""
-        complete = bool(accepted.all())
+    def _reports(self, checked: CheckedReports, origin: RequestOrigin | None) -> SeriesReports:
+        """Return reports with their limits, in the form that the store commits."""
+        limits, parts = np.full(len(checked.table), self.limit.most), []
         for rules, rows in checked.parts:
-            chosen: Chosen = rows  # a slice, where all are chosen, copies nothing
-            if not complete:
-                places = rows.start + np.flatnonzero(accepted[rows])
-                if not len(places):
-                    continue
-                chosen = places
             series = rules.series
-            limits = [(chosen, self.limit.most)]
             if rules.has_secret_limits:
-                limits = self._secret_limits(series, checked, chosen)
-            quota = self.limit.quota(series, origin)
-            for some, limit in limits:
-                reports = checked.series_reports(series, some, limit, quota)
-                yield checked.table.places[some], reports
+                limits[rows] = self._secret_limits(series, checked.table.periods[rows].tolist())
+            parts.append(SeriesPart(series, rows, self.limit.quota(series, origin)))
+        return SeriesReports(parts, *checked.columns, limits)
 
-    def _secret_limits(
-        self, series: Series, checked: CheckedReports, chosen: Chosen
-    ) -> list[tuple[Chosen, int]]:
-        """Return reports of a series, those of one period together, which has its limit."""
-        places = np.arange(len(checked.table))[chosen]
-        periods = checked.table.periods[chosen]
-        return [
-            (places[periods == period], self.limit.for_period(series, period))
-            for period in np.unique(periods).tolist()
-        ]
+    def _secret_limits(self, series: Series, periods: list[int]) -> list[int]:
+        """Return the limit of each report's period."""
+        limits = {period: self.limit.for_period(series, period) for period in set(periods)}
+        return [limits[period] for period in periods]
 
-    def _within(
-        self, columns: SeriesColumns, admitted: Flags | None, verdicts: Codes
-    ) -> SeriesColumns:
+    def _within(self, columns: SeriesColumns, admitted: Flags, verdicts: Codes) -> SeriesColumns:
         """Return the reports within their body's limit; the others are `full`, and not checked."""
-        if admitted is None:
-            return columns
         chosen = admitted[columns.places]
         excess = len(columns) - int(np.count_nonzero(chosen))
         if not excess:

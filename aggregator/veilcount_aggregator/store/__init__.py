@@ -35,6 +35,7 @@ from .series_reports import Counters as Counters
 from .series_reports import Flags as Flags
 from .series_reports import Numbers as Numbers
 from .series_reports import Quota as Quota
+from .series_reports import SeriesPart as SeriesPart
 from .series_reports import SeriesReports as SeriesReports
 from .series_reports import ServiceCounter as ServiceCounter
 from .series_reports import ServiceCounts as ServiceCounts

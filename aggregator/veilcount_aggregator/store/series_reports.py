@@ -1,13 +1,11 @@
-"""Reports of one series in columns, verdicts as numbers, and the counters of the service.
-
-The reports of many requests are coalesced: a group is judged and added up series by series. A
-request has a report or two, and touching a column of it costs as much as one of a thousand.
-"""
+"""Reports of series in columns, verdicts as numbers, and the counters of the service."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
+from itertools import accumulate
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,11 +44,23 @@ class Quota(NamedTuple):
     limit: int
 
 
-@dataclass(slots=True)  # a frozen one takes ten times as long to make: 1.5 us a series
-class SeriesReports:
-    """Reports of one series, in columns of one length; each message is one of its mechanism."""
+class SeriesPart(NamedTuple):
+    """The reports of one series in a table, and what their new rows are charged to."""
 
     series: Series
+    rows: slice
+    quota: Quota | None = None  # None: no limit by the hour
+
+
+@dataclass(slots=True)
+class SeriesReports:
+    """Reports of some series as one table, divided into its parts; each message is a valid one.
+
+    All messages have one width. Many series are one table: touching a column of each would cost
+    more than all that is done with its report or two.
+    """
+
+    parts: Sequence[SeriesPart]  # one after the other, none empty
     rows: Bytes  # (n, 12): the pseudonym's first bytes
     epochs: Numbers
     periods: Numbers
@@ -58,21 +68,37 @@ class SeriesReports:
     slots: Numbers
     messages: Bytes  # (n, width)
     default_verdicts: Codes  # the verdict if the slot is free; COUNTED: count it
-    new_pseudonym_limit: int  # new rows that each period may have
-    quota: Quota | None = None  # None: no limit by the hour
+    limits: Numbers  # new rows that the period of each may have
 
     def __len__(self) -> int:
         return len(self.rows)
 
+    @classmethod
+    def of_one(
+        cls,
+        series: Series,
+        *,
+        new_pseudonym_limit: int,
+        quota: Quota | None = None,
+        **columns: NDArray[Any],
+    ) -> SeriesReports:
+        """Return reports of one series, all with one limit."""
+        size = len(columns["rows"])
+        limits = np.full(size, new_pseudonym_limit)
+        return cls([SeriesPart(series, slice(0, size), quota)], **columns, limits=limits)
+
 
 @dataclass(frozen=True, slots=True)
 class CoalescedReports:
-    """The reports of one series and one set of limits in a group, in the group's order."""
+    """The members of a group whose messages have one width, as one table in the group's order.
+
+    So all reports of a series are in one table.
+    """
 
     reports: SeriesReports
     places: list[int]  # members of the group
 
-    def parts(self, group: Sequence[SeriesReports], codes: Codes) -> Iterator[tuple[int, Codes]]:
+    def members(self, group: Sequence[SeriesReports], codes: Codes) -> Iterator[tuple[int, Codes]]:
         """Yield each member's place and its verdicts."""
         first = 0
         for place in self.places:
@@ -82,28 +108,30 @@ class CoalescedReports:
 
 
 def coalesce(group: Sequence[SeriesReports]) -> list[CoalescedReports]:
-    """Return a group with one member a series."""
-    members: dict[tuple[str, int, Quota | None], list[int]] = {}
-    for place, part in enumerate(group):
-        limits = (part.series.fingerprint, part.new_pseudonym_limit, part.quota)
-        members.setdefault(limits, []).append(place)
+    """Return a group as a table for each width of messages."""
+    members: dict[int, list[int]] = {}
+    for place, reports in enumerate(group):
+        members.setdefault(reports.messages.shape[1], []).append(place)
     return [
-        CoalescedReports(concatenate_reports([group[place] for place in places]), places)
+        CoalescedReports(join_reports([group[place] for place in places]), places)
         for places in members.values()
     ]
 
 
-COLUMNS = ("rows", "epochs", "periods", "segments", "slots", "messages", "default_verdicts")
-
-
-def concatenate_reports(group: Sequence[SeriesReports]) -> SeriesReports:
-    """Return the reports of some members, all of one series, as one, under the first's limits."""
-    if len(group) == 1:
+def join_reports(group: Sequence[SeriesReports]) -> SeriesReports:
+    """Return reports whose messages have one width as one table."""
+    if len(group) == 1:  # nearly always
         return group[0]
-    joined: dict[str, Any] = {
-        name: np.concatenate([getattr(part, name) for part in group]) for name in COLUMNS
-    }
-    return replace(group[0], **joined)
+    firsts = accumulate(map(len, group), initial=0)
+    parts = [
+        part._replace(rows=slice(first + part.rows.start, first + part.rows.stop))
+        for first, reports in zip(firsts, group, strict=False)
+        for part in reports.parts
+    ]
+    return SeriesReports(parts, *(np.concatenate(list(map(column, group))) for column in _COLUMNS))
+
+
+_COLUMNS = [attrgetter(column.name) for column in fields(SeriesReports)][1:]
 
 
 class ServiceCounter(NamedTuple):

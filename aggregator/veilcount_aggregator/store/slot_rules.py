@@ -8,9 +8,10 @@ updates it, and the engine writes what has changed.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from operator import and_
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,8 +24,6 @@ from .series_reports import (
     COUNTED,
     HOURLY_FULL,
     ROW_BYTES,
-    Bytes,
-    Codes,
     Quota,
     SeriesReports,
 )
@@ -40,8 +39,32 @@ _DEFERRED = int(HOURLY_FULL)
 FEW = 8
 #: an epoch and the first bytes of a pseudonym
 Row = tuple[int, bytes]
-#: row, period, segment, slot, and the verdict if the slot is free
-_Report = tuple[Row, int, int, int, int]
+#: place, row, period, segment, slot, the verdict if the slot is free, the period's limit
+_Report = tuple[int, Row, int, int, int, int, int]
+
+
+class ReportLists(NamedTuple):
+    """The columns of reports as Python has them; a list for each number of `_Report`."""
+
+    places: Sequence[int]  # in their table
+    rows: Sequence[Row]
+    periods: Sequence[int]
+    segments: Sequence[int]
+    slots: Sequence[int]
+    default_verdicts: Sequence[int]
+    limits: Sequence[int]
+
+    @classmethod
+    def of_table(cls, table: SeriesReports) -> ReportLists:
+        """Convert a whole table: one of many series costs as much as one of few."""
+        names = np.ascontiguousarray(table.rows).view(f"V{ROW_BYTES}").ravel().tolist()
+        rows = list(zip(table.epochs.tolist(), names, strict=True))
+        columns = (table.periods, table.segments, table.slots, table.default_verdicts, table.limits)
+        return cls(range(len(rows)), rows, *(column.tolist() for column in columns))
+
+    def select(self, rows: slice) -> ReportLists:
+        """Return those of a part."""
+        return ReportLists(*[column[rows] for column in self])
 
 
 @dataclass(slots=True)
@@ -58,7 +81,7 @@ class SeriesState:
     grown: set[int] = field(default_factory=set)  # periods with new rows
     charged: set[Quota] = field(default_factory=set)  # quotas with new rows
     steps: Counter[tuple[int, int, int]] = field(default_factory=Counter)  # epoch, spent, and now
-    counted: dict[Cell, list[Bytes]] = field(default_factory=dict)
+    counted: dict[Cell, list[int]] = field(default_factory=dict)  # places of reports
     refused: Counter[tuple[int, int]] = field(default_factory=Counter)  # (period, verdict's code)
 
     def __post_init__(self) -> None:
@@ -66,53 +89,45 @@ class SeriesState:
         self.most = self.series.most
 
 
-def assign_verdicts(state: SeriesState, reports: SeriesReports, rows: Sequence[Row]) -> Codes:
+def assign_verdicts(state: SeriesState, quota: Quota | None, reports: ReportLists) -> list[int]:
     """Return the verdict of each report, in order, and update the state."""
-    if len(rows) > FEW and _count_all(state, reports, rows):
-        return np.full(len(rows), COUNTED)
-    verdicts: list[int] = []
-    places: dict[Cell, list[int]] = {}
-    for place, report in enumerate(_reports(reports, rows)):
-        verdict = _verdict(state, reports, report)
+    if len(reports.rows) > FEW and _count_all(state, quota, reports):
+        return [_COUNTED] * len(reports.rows)
+    verdicts = []
+    for report in zip(*reports, strict=True):
+        verdict = _verdict(state, quota, report)
         verdicts.append(verdict)
-        _, period, segment, _, _ = report
+        place, _, period, segment, *_ = report
         if verdict == _COUNTED:
-            _spend(state, reports.quota, report)
-            places.setdefault(Cell(period, segment), []).append(place)
+            _spend(state, quota, report)
+            state.counted.setdefault(Cell(period, segment), []).append(place)
         else:
             state.refused[period, verdict] += 1
-    _count(state, reports, places)
-    return np.array(verdicts, np.uint8)
+    return verdicts
 
 
-def _count(state: SeriesState, reports: SeriesReports, places: Mapping[Cell, list[int]]) -> None:
-    for cell, chosen in places.items():
-        state.counted.setdefault(cell, []).append(reports.messages[chosen])
-
-
-def _count_all(state: SeriesState, reports: SeriesReports, rows: Sequence[Row]) -> bool:
+def _count_all(state: SeriesState, quota: Quota | None, reports: ReportLists) -> bool:
     """Count all reports if none is refused, as nearly always; else change nothing: a fast path."""
-    masks = _masks(rows, reports.slots.tolist())
-    if masks is None or (reports.default_verdicts != COUNTED).any():
+    rows, periods = reports.rows, reports.periods
+    masks = _masks(rows, reports.slots)
+    if masks is None or any(code != _COUNTED for code in reports.default_verdicts):
         return False
     had = {row: state.spent[row] for row in masks}
     has = {row: had[row] | mask for row, mask in masks.items()}
-    periods = reports.periods.tolist()
     begun = dict(zip(reversed(rows), reversed(periods), strict=True))  # each row's first period
     new = Counter([begun[row] for row, spent in had.items() if not spent])
-    if not (_are_free(state, had, masks, has) and _are_within(state, reports, new)):
+    most = min(reports.limits)
+    if not (_are_free(state, had, masks, has) and _are_within(state, most, quota, new)):
         return False
     _advance(state, had, has)
     for period, number in new.items():
-        _grow(state, reports.quota, period, number)
-    cells = list(zip(periods, reports.segments.tolist(), strict=True))
+        _grow(state, quota, period, number)
+    cells = list(zip(periods, reports.segments, strict=True))
     if len(set(cells)) == 1:
-        state.counted.setdefault(Cell(*cells[0]), []).append(reports.messages)
+        state.counted.setdefault(Cell(*cells[0]), []).extend(reports.places)
         return True
-    places: dict[Cell, list[int]] = {}
-    for place, cell in enumerate(cells):
-        places.setdefault(Cell._make(cell), []).append(place)
-    _count(state, reports, places)
+    for place, cell in zip(reports.places, cells, strict=True):
+        state.counted.setdefault(Cell._make(cell), []).append(place)
     return True
 
 
@@ -127,9 +142,8 @@ def _are_free(
     )
 
 
-def _are_within(state: SeriesState, reports: SeriesReports, new: Counter[int]) -> bool:
+def _are_within(state: SeriesState, most: int, quota: Quota | None, new: Counter[int]) -> bool:
     """Whether so many new rows of each period are within all limits."""
-    most, quota = reports.new_pseudonym_limit, reports.quota
     return all(state.new_rows[period] + number <= most for period, number in new.items()) and (
         not new or quota is None or state.hourly[quota] + new.total() <= quota.limit
     )
@@ -146,12 +160,6 @@ def _masks(rows: Sequence[Row], slots: Sequence[int]) -> dict[Row, int] | None:
     return masks
 
 
-def row_keys(reports: SeriesReports) -> list[Row]:
-    """Return the row of each report."""
-    names = np.ascontiguousarray(reports.rows).view(f"V{ROW_BYTES}").ravel().tolist()
-    return list(zip(reports.epochs.tolist(), names, strict=True))
-
-
 def histogram_change(state: SeriesState, epoch: int) -> dict[int, int]:
     """Return by how much each number of spent slots has gained or lost rows in an epoch."""
     change: dict[int, int] = defaultdict(int)
@@ -163,14 +171,9 @@ def histogram_change(state: SeriesState, epoch: int) -> dict[int, int]:
     return change
 
 
-def _reports(reports: SeriesReports, rows: Sequence[Row]) -> Iterator[_Report]:
-    columns = (reports.periods, reports.segments, reports.slots, reports.default_verdicts)
-    return zip(rows, *(column.tolist() for column in columns), strict=True)
-
-
-def _verdict(state: SeriesState, reports: SeriesReports, report: _Report) -> int:
+def _verdict(state: SeriesState, quota: Quota | None, report: _Report) -> int:
     """The contract's table, line by line. A closed row has all slots spent."""
-    row, period, _, slot, otherwise = report
+    _, row, period, _, slot, otherwise, limit = report
     if row[0] < state.dropped:
         return _STALE
     had = state.spent[row]
@@ -178,25 +181,24 @@ def _verdict(state: SeriesState, reports: SeriesReports, report: _Report) -> int
         return _DUPLICATE
     if otherwise != _COUNTED:
         return otherwise
-    if not had and (limited := _limited(state, reports, period)) != _COUNTED:
+    if not had and (limited := _limited(state, quota, period, limit)) != _COUNTED:
         return limited
     if had.bit_count() >= state.most:
         return _OVER_BUDGET
     return _COUNTED
 
 
-def _limited(state: SeriesState, reports: SeriesReports, period: int) -> int:
+def _limited(state: SeriesState, quota: Quota | None, period: int, limit: int) -> int:
     """Return the verdict of the limits on a new row: its period's, its hour's and source's."""
-    if state.new_rows[period] >= reports.new_pseudonym_limit:
+    if state.new_rows[period] >= limit:
         return _FULL
-    quota = reports.quota
     if quota is not None and state.hourly[quota] >= quota.limit:
         return _DEFERRED
     return _COUNTED
 
 
 def _spend(state: SeriesState, quota: Quota | None, report: _Report) -> None:
-    row, period, _, slot, _ = report
+    _, row, period, _, slot, *_ = report
     had = state.spent[row]
     has = state.spent[row] = had | 1 << slot
     state.changed.add(row)

@@ -166,7 +166,7 @@ def test_the_store_gets_what_was_sent() -> None:
     assert (committed.segments.tolist(), committed.slots.tolist()) == ([2, 2], [0, 1])
     assert committed.messages.tobytes() == sent[0].message * 2
     assert committed.default_verdicts.tolist() == [COUNTED] * 2
-    assert committed.new_pseudonym_limit == 5
+    assert committed.limits.tolist() == [5] * 2
 
 
 def test_losses_are_noted_by_reason_and_digits() -> None:

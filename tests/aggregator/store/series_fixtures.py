@@ -24,6 +24,7 @@ from veilcount_aggregator.store import (
     ServiceCounter,
     Store,
 )
+from veilcount_aggregator.store.series_reports import Quota
 from veilcount_aggregator.store.transfer_format import content_digest
 from veilcount_analysis.series.series import Series
 from veilcount_shared.collection import parse_collections
@@ -114,10 +115,11 @@ def report_columns(
     which: Series,
     reports: Iterable[SlotReport],
     limit: int = 1 << 40,
+    quota: Quota | None = None,
 ) -> SeriesReports:
     listed = list(reports)
     width = which.collection.message_bytes
-    return SeriesReports(
+    return SeriesReports.of_one(
         series=which,
         rows=_bytes([each.row for each in listed], ROW_BYTES),
         epochs=np.array([which.epoch(each.period) for each in listed], np.int64),
@@ -127,6 +129,7 @@ def report_columns(
         messages=_bytes([which.collection.pack(each.message) for each in listed], width),
         default_verdicts=np.array([CODES[each.otherwise] for each in listed], np.uint8),
         new_pseudonym_limit=limit,
+        quota=quota,
     )
 
 

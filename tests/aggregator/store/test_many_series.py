@@ -40,7 +40,7 @@ from veilcount_aggregator.store import (
 )
 from veilcount_aggregator.store.memory.store import MemoryStore
 from veilcount_aggregator.store.redis import group_table
-from veilcount_aggregator.store.series_reports import HOURLY_FULL
+from veilcount_aggregator.store.series_reports import HOURLY_FULL, Quota
 from veilcount_analysis.series.series import Series
 from veilcount_shared.errors import ReportError
 from veilcount_shared.report import Batch, Report
@@ -142,8 +142,8 @@ class OneByOne:
         except ReportError as error:
             return int(CODES[verdict_from_error(error)])
         limit = self.limit.for_period(which, sent.period)
-        one = _one(which, sent, limit)
-        ((code,),) = self.store.commit([replace(one, quota=self.limit.quota(which, origin))], {})
+        one = _one(which, sent, limit, self.limit.quota(which, origin))
+        ((code,),) = self.store.commit([one], {})
         return int(code)
 
 
@@ -158,7 +158,7 @@ def _report(columns: SeriesColumns, row: int) -> Report:
     )
 
 
-def _one(which: Series, sent: Report, limit: int) -> SeriesReports:
+def _one(which: Series, sent: Report, limit: int, quota: Quota | None) -> SeriesReports:
     oldest, newest = which.open_periods(DAY)
     otherwise = COUNTED
     if which.closed:
@@ -169,16 +169,17 @@ def _one(which: Series, sent: Report, limit: int) -> SeriesReports:
         np.array([number], np.int64)
         for number in (which.epoch(sent.period), sent.period, sent.segment, sent.slot)
     )
-    return SeriesReports(
+    return SeriesReports.of_one(
         which,
-        np.frombuffer(sent.pseudonym[:ROW_BYTES], np.uint8)[np.newaxis],
-        epoch,
-        period,
-        segment,
-        slot,
-        np.frombuffer(sent.message, np.uint8)[np.newaxis],
-        np.array([otherwise]),
-        limit,
+        rows=np.frombuffer(sent.pseudonym[:ROW_BYTES], np.uint8)[np.newaxis],
+        epochs=epoch,
+        periods=period,
+        segments=segment,
+        slots=slot,
+        messages=np.frombuffer(sent.message, np.uint8)[np.newaxis],
+        default_verdicts=np.array([otherwise]),
+        new_pseudonym_limit=limit,
+        quota=quota,
     )
 
 
@@ -238,7 +239,7 @@ PLANTS: dict[str, tuple[Any, str, Any]] = {
     ),
     "no quota": (group_table, "_charged", lambda *_: 0),
     "one quota for all origins": (
-        group_table, "_repeated", lambda numbers, _, order: numbers[:1] * len(order),
+        group_table, "_charged", lambda quota, quotas: len(quotas or [quotas.append(quota)]),
     ),
     "no limit, where reports are few": (slot_rules, "_limited", lambda *_: int(COUNTED)),
 }  # fmt: skip

@@ -16,8 +16,8 @@ from veilcount_aggregator.store import (
     SeriesReports,
     slot_rules,
 )
-from veilcount_aggregator.store.series_reports import Quota
-from veilcount_aggregator.store.slot_rules import SeriesState, assign_verdicts, row_keys
+from veilcount_aggregator.store.series_reports import Quota, join_reports
+from veilcount_aggregator.store.slot_rules import ReportLists, SeriesState, assign_verdicts
 from veilcount_analysis.series.series import Series
 from veilcount_shared.verdict import Verdict
 
@@ -42,17 +42,17 @@ def reports(draw: st.DrawFn, series: Series) -> SeriesReports:
     rows, periods, segments, slots, otherwise = zip(
         *draw(st.lists(one, min_size=1, max_size=8)), strict=True
     )
-    return SeriesReports(
+    return SeriesReports.of_one(
         series,
-        np.frombuffer(b"".join(rows), np.uint8).reshape(-1, ROW_BYTES),
-        np.array([0] * len(rows) if series.linked else periods),
-        np.array(periods),
-        np.array(segments),
-        np.array(slots),
-        np.arange(len(rows), dtype=np.uint8)[:, None],
-        np.array(otherwise, np.uint8),
-        draw(small),
-        draw(st.none() | st.builds(Quota, st.just(1), st.sampled_from(["", "a"]), small)),
+        rows=np.frombuffer(b"".join(rows), np.uint8).reshape(-1, ROW_BYTES),
+        epochs=np.array([0] * len(rows) if series.linked else periods),
+        periods=np.array(periods),
+        segments=np.array(segments),
+        slots=np.array(slots),
+        messages=np.arange(len(rows), dtype=np.uint8)[:, None],
+        default_verdicts=np.array(otherwise, np.uint8),
+        new_pseudonym_limit=draw(small),
+        quota=draw(st.none() | st.builds(Quota, st.just(1), st.sampled_from(["", "a"]), small)),
     )
 
 
@@ -69,14 +69,11 @@ def groups(draw: st.DrawFn) -> tuple[int, list[SeriesReports]]:
 
 def judged(dropped: int, group: list[SeriesReports]) -> tuple[object, ...]:
     """Return the verdicts of a group, and all that an engine writes of its state."""
-    state = SeriesState(
-        group[0].series, dropped, defaultdict(int), defaultdict(int), defaultdict(int)
-    )
-    verdicts = [assign_verdicts(state, each, row_keys(each)).tolist() for each in group]
-    counted = {
-        cell: sorted(np.concatenate(found).ravel().tolist())
-        for cell, found in state.counted.items()
-    }
+    table = join_reports(group)
+    series, lists = table.parts[0].series, ReportLists.of_table(table)
+    state = SeriesState(series, dropped, defaultdict(int), defaultdict(int), defaultdict(int))
+    verdicts = [assign_verdicts(state, part.quota, lists.select(part.rows)) for part in table.parts]
+    counted = {cell: sorted(places) for cell, places in state.counted.items()}
     moved = {epoch: Counter(slot_rules.histogram_change(state, epoch)) for epoch, *_ in state.steps}
     return (
         verdicts,

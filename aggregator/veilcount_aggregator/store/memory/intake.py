@@ -19,6 +19,7 @@ from ..series_reports import (
     HOURLY_FULL,
     Codes,
     Counters,
+    SeriesPart,
     SeriesReports,
     refusal_counts,
 )
@@ -30,22 +31,26 @@ NOTHING: Counters = np.zeros(0, np.int64)
 
 def commit(content: StoreContent, reports: SeriesReports) -> Codes:
     """Judge and count reports."""
-    stored, fingerprint = content.series[reports.series.fingerprint], reports.series.fingerprint
     codes = []
-    for place in range(len(reports)):
-        code = _verdict(stored, reports, place)
-        if code == COUNTED:
-            _count(stored, reports, place)
-        else:
-            period = int(reports.periods[place])
-            content.service_counters.update(refusal_counts(fingerprint, period, int(code), 1))
-        codes.append(code)
+    for part in reports.parts:
+        stored = content.series[part.series.fingerprint]
+        for place in range(len(reports))[part.rows]:
+            code = _verdict(stored, part, reports, place)
+            if code == COUNTED:
+                _count(stored, part, reports, place)
+            else:
+                period = int(reports.periods[place])
+                refused = refusal_counts(part.series.fingerprint, period, int(code), 1)
+                content.service_counters.update(refused)
+            codes.append(code)
     return np.array(codes, np.uint8)
 
 
-def _verdict(stored: SeriesContent, reports: SeriesReports, place: int) -> np.uint8:
+def _verdict(
+    stored: SeriesContent, part: SeriesPart, reports: SeriesReports, place: int
+) -> np.uint8:
     """Return the first line of the contract's table that applies."""
-    epoch, period = int(reports.epochs[place]), int(reports.periods[place])
+    epoch = int(reports.epochs[place])
     spent = _spent(stored, epoch, reports.rows[place].tobytes())
     if epoch < stored.dropped:
         return CODES[Verdict.STALE]
@@ -53,23 +58,23 @@ def _verdict(stored: SeriesContent, reports: SeriesReports, place: int) -> np.ui
         return CODES[Verdict.DUPLICATE]
     if reports.default_verdicts[place] != COUNTED:
         return np.uint8(reports.default_verdicts[place])
-    if not spent and (limit := _exceeded_limit(stored, reports, period)) is not None:
+    if not spent and (limit := _exceeded_limit(stored, part, reports, place)) is not None:
         return limit
-    if spent.bit_count() >= reports.series.most:
+    if spent.bit_count() >= part.series.most:
         return CODES[Verdict.OVER_BUDGET]
     return COUNTED
 
 
-def _count(stored: SeriesContent, reports: SeriesReports, place: int) -> None:
+def _count(stored: SeriesContent, part: SeriesPart, reports: SeriesReports, place: int) -> None:
     """Spend a report's slot, and add its message to the tally."""
-    series, epoch, row = reports.series, int(reports.epochs[place]), reports.rows[place].tobytes()
+    series, epoch, row = part.series, int(reports.epochs[place]), reports.rows[place].tobytes()
     cell = Cell(int(reports.periods[place]), int(reports.segments[place]))
     spent = _spent(stored, epoch, row)
     stored.rows[epoch][row] = bitmap(series, spent | 1 << int(reports.slots[place]))
     if not spent:
         stored.new_rows[cell.period] += 1
-        if reports.quota:
-            stored.charged[reports.quota.hour, reports.quota.source] += 1
+        if part.quota:
+            stored.charged[part.quota.hour, part.quota.source] += 1
     histogram = pad_zeros(stored.spent_rows.get(epoch, NOTHING), series.most)
     histogram[spent.bit_count()] += 1
     if spent:
@@ -86,11 +91,13 @@ def _count(stored: SeriesContent, reports: SeriesReports, place: int) -> None:
     stored.tallies[cell][places] += times
 
 
-def _exceeded_limit(stored: SeriesContent, reports: SeriesReports, period: int) -> np.uint8 | None:
+def _exceeded_limit(
+    stored: SeriesContent, part: SeriesPart, reports: SeriesReports, place: int
+) -> np.uint8 | None:
     """Return the verdict of the limit that a new row would exceed; None: of none."""
-    if stored.new_rows[period] >= reports.new_pseudonym_limit:
+    if stored.new_rows[int(reports.periods[place])] >= reports.limits[place]:
         return CODES[Verdict.FULL]
-    quota = reports.quota
+    quota = part.quota
     if quota and stored.charged[quota.hour, quota.source] >= quota.limit:
         return HOURLY_FULL
     return None

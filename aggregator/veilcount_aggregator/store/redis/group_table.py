@@ -6,9 +6,9 @@ much as one of the whole.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +16,15 @@ from numpy.typing import NDArray
 
 from veilcount_analysis.series.series import Series
 
-from ..series_reports import Bytes, Codes, Numbers, Quota, SeriesReports
+from ..series_reports import (
+    Bytes,
+    CoalescedReports,
+    Codes,
+    Numbers,
+    Quota,
+    SeriesReports,
+    coalesce,
+)
 from .identity import StoreIdentity
 from .row_permutation import shard_numbers
 
@@ -29,9 +37,9 @@ class GroupSeries:
     """The fields that all reports of one series in a group share."""
 
     series: Series
-    quotas: Sequence[Quota]
-    first: int  # the place of its first report, series by series
-    messages: Bytes
+    quotas: list[Quota]
+    first: int  # the place of the first report of its table
+    messages: Bytes  # of the table
 
 
 class GroupColumns(NamedTuple):
@@ -59,9 +67,9 @@ class GroupPart(NamedTuple):
 class GroupTable:
     """The reports of a group: those of one shard, series and epoch together, in their order."""
 
-    members: Sequence[tuple[int, SeriesReports]]  # by series, with their places in the group
+    tables: Sequence[CoalescedReports]
     series: Sequence[GroupSeries]
-    order: Places  # the place of each report, series by series
+    order: Places  # the place of each report, table by table
     fields: Bytes  # the names under which rows are stored
     columns: GroupColumns
     expected: Codes  # the verdict of each report; updated by the answers
@@ -70,74 +78,62 @@ class GroupTable:
     @classmethod
     def divide(cls, identity: StoreIdentity, group: Sequence[SeriesReports]) -> GroupTable:
         """Divide a group."""
-        by_series: dict[str, list[tuple[int, SeriesReports]]] = {}
-        for place, member in enumerate(group):
-            by_series.setdefault(member.series.fingerprint, []).append((place, member))
-        members = list(chain.from_iterable(by_series.values()))
-        parts = [part for _, part in members]
-        series = list(_series([part for _, part in of] for of in by_series.values()))
-        names = identity.permutation.apply(_joined(parts, "rows"))
+        tables = coalesce(group)
+        series, numbers, charged = _numbered(tables)
+        names = identity.permutation.apply(_joined(tables, "rows"))
         shards = shard_numbers(names.places, identity.shards)
-        keys = _keys(shards, series, _joined(parts, "epochs"))
+        keys = (shards * len(series) + numbers) * _EPOCHS + _joined(tables, "epochs")
         order = np.argsort(keys, kind="stable")
-        limits = [-(-part.new_pseudonym_limit // identity.shards) for part in parts]
-        charged = [
-            _charged(part, joined)
-            for joined, of in zip(series, by_series.values(), strict=True)
-            for _, part in of
-        ]
-        columns = (_joined(parts, name) for name in GroupColumns._fields[3:])
+        limits = -(-_joined(tables, "limits") // identity.shards)
+        columns = (_joined(tables, name) for name in GroupColumns._fields[3:])
         return cls(
-            members,
+            tables,
             series,
             order,
             names.fields[order],
             GroupColumns(
-                *(_repeated(numbers, parts, order) for numbers in (limits, charged)),
-                *(column[order].tolist() for column in (names.places, *columns)),
+                *(column[order].tolist() for column in (limits, charged, names.places, *columns))
             ),
-            _joined(parts, "default_verdicts")[order],
+            _joined(tables, "default_verdicts")[order],
             list(_parts(keys[order], len(series))),
         )
 
-    def verdicts(self) -> list[Codes]:
-        """Return the verdicts of each member of the group."""
+    def verdicts(self, group: Sequence[SeriesReports]) -> list[Codes]:
+        """Return the verdicts of each member of the group that was divided."""
         codes = np.empty_like(self.expected)
         codes[self.order] = self.expected
-        ends = pairwise(accumulate((len(member) for _, member in self.members), initial=0))
-        of_place = {
-            place: codes[slice(*end)] for (place, _), end in zip(self.members, ends, strict=True)
-        }
+        ends = pairwise(accumulate((len(table.reports) for table in self.tables), initial=0))
+        of_place: dict[int, Codes] = {}
+        for table, end in zip(self.tables, ends, strict=True):
+            of_place.update(table.members(group, codes[slice(*end)]))
         return [of_place[place] for place in range(len(of_place))]
 
 
-def _series(groups: Iterable[Sequence[SeriesReports]]) -> Iterator[GroupSeries]:
-    """Yield each series of the group, with all its messages."""
-    first = 0
-    for parts in groups:
-        quotas = list(dict.fromkeys(part.quota for part in parts if part.quota is not None))
-        messages = _joined(parts, "messages")
-        yield GroupSeries(parts[0].series, quotas, first, messages)
-        first += len(messages)
+def _numbered(tables: Sequence[CoalescedReports]) -> tuple[list[GroupSeries], Numbers, Numbers]:
+    """Return the series of a group; and of each report the series' number and what is charged."""
+    numbers: dict[str, int] = {}
+    series: list[GroupSeries] = []
+    of_parts, first = [], 0
+    for table in tables:
+        reports = table.reports
+        for part in reports.parts:
+            number = numbers.setdefault(part.series.fingerprint, len(series))
+            if number == len(series):
+                series.append(GroupSeries(part.series, [], first, reports.messages))
+            size = part.rows.stop - part.rows.start
+            of_parts.append((number, _charged(part.quota, series[number].quotas), size))
+        first += len(reports)
+    each, charged, sizes = np.array(of_parts).T
+    return series, each.repeat(sizes), charged.repeat(sizes)
 
 
-def _charged(part: SeriesReports, series: GroupSeries) -> int:
-    return 0 if part.quota is None else 1 + series.quotas.index(part.quota)
-
-
-def _repeated(numbers: list[int], parts: Sequence[SeriesReports], order: Places) -> list[int]:
-    """Return for each report the number of its part of the group."""
-    if len(set(numbers)) == 1:  # nearly always
-        return numbers[:1] * len(order)
-    repeated: list[int] = np.repeat(numbers, [len(part) for part in parts])[order].tolist()
-    return repeated
-
-
-def _keys(shards: Numbers, series: Sequence[GroupSeries], epochs: Numbers) -> Numbers:
-    """Return one number for the shard, series and epoch of each report."""
-    numbers = np.repeat(np.arange(len(series)), [len(joined.messages) for joined in series])
-    keys: Numbers = (shards * len(series) + numbers) * _EPOCHS + epochs
-    return keys
+def _charged(quota: Quota | None, quotas: list[Quota]) -> int:
+    """Return the place of a quota among those of its series, counted from 1; 0: there is none."""
+    if quota is None:
+        return 0
+    if quota not in quotas:
+        quotas.append(quota)
+    return 1 + quotas.index(quota)
 
 
 def _parts(keys: Numbers, series: int) -> Iterator[GroupPart]:
@@ -149,6 +145,6 @@ def _parts(keys: Numbers, series: int) -> Iterator[GroupPart]:
         yield GroupPart(shard, number, epoch, slice(*end))
 
 
-def _joined(parts: Sequence[SeriesReports], column: str) -> NDArray[Any]:
-    columns = [getattr(part, column) for part in parts]
+def _joined(tables: Sequence[CoalescedReports], column: str) -> NDArray[Any]:
+    columns = [getattr(table.reports, column) for table in tables]
     return columns[0] if len(columns) == 1 else np.concatenate(columns)

@@ -43,7 +43,7 @@ def commit(
         committed_shard = next(part.shard for at, part in enumerate(parts) if at not in errors)
         only_counts = ShardCommit(committed_shard, [], counts)
         servers.execute_each([only_counts.command(identity)], Wait.COMMIT)
-    return table.verdicts() if table else []
+    return table.verdicts(group) if table else []
 
 
 def _commit(

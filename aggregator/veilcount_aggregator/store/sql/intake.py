@@ -21,13 +21,14 @@ from ..series_reports import (
     COUNTED,
     Bytes,
     Codes,
+    Quota,
     SeriesReports,
     ServiceCounter,
     ServiceCounts,
     coalesce,
     refusal_counts,
 )
-from ..slot_rules import Row, SeriesState, assign_verdicts, histogram_change, row_keys
+from ..slot_rules import ReportLists, Row, SeriesState, assign_verdicts, histogram_change
 from ..transfer_format import bitmap_bytes, encode_numbers, pad_zeros
 from .remembered import Remembered, RememberedSeries, ensure_series
 from .sql_connection import SqlConnection
@@ -124,16 +125,21 @@ def commit_group(
     """Judge and count a group; RowsUnknown: the rows of this one cannot be presumed new."""
     turns: dict[str, _Turn] = {}
     verdicts: dict[int, Codes] = {}
-    for joined in coalesce(group):
-        series = joined.reports.series
-        if series.fingerprint not in turns:
-            place = remembered.series(database, series)
-            rows = _NewRows() if presumed_new else _Rows(database, place.number)
-            turns[series.fingerprint] = _Turn(place, series, rows)
-        codes = turns[series.fingerprint].judge(joined.reports)
-        if presumed_new and (codes != COUNTED).any():
+    for coalesced in coalesce(group):
+        reports, codes = coalesced.reports, list[int]()
+        lists = ReportLists.of_table(reports)
+        for part in reports.parts:
+            turn = turns.get(part.series.fingerprint)
+            if turn is None:
+                place = remembered.series(database, part.series)
+                rows = _NewRows() if presumed_new else _Rows(database, place.number)
+                turn = _Turn(place, part.series, rows, reports.messages)
+                turns[part.series.fingerprint] = turn
+            codes += turn.judge(part.quota, lists.select(part.rows))
+        table_codes = np.array(codes, np.uint8)
+        if presumed_new and (table_codes != COUNTED).any():
             raise RowsUnknown
-        verdicts.update(joined.parts(group, codes))
+        verdicts.update(coalesced.members(group, table_codes))
     _write(database, list(turns.values()), presumed_new=presumed_new)
     counted = Counter(counts)
     for turn in turns.values():
@@ -161,21 +167,25 @@ class _Turn:
     """One series in one group: what it changes, as the rows that are written."""
 
     def __init__(
-        self, remembered: RememberedSeries, series: Series, rows: _NewRows | _Rows
+        self,
+        remembered: RememberedSeries,
+        series: Series,
+        rows: _NewRows | _Rows,
+        messages: Bytes,
     ) -> None:
         self.number = remembered.number
         self.is_small = series.counters <= SMALL
         self._remembered = remembered
         self._rows = rows
+        self._messages = messages  # of the table that has all reports of the series
         self._state = SeriesState(
             series, remembered.dropped, rows, remembered.new_rows, remembered.hourly
         )
 
-    def judge(self, reports: SeriesReports) -> Codes:
+    def judge(self, quota: Quota | None, reports: ReportLists) -> list[int]:
         """Return the verdicts of reports, and take those that count."""
-        rows = row_keys(reports)
-        self._rows.look_up(rows)
-        return assign_verdicts(self._state, reports, rows)
+        self._rows.look_up(reports.rows)
+        return assign_verdicts(self._state, quota, reports)
 
     def add_refused(self, counted: Counter[ServiceCounter]) -> None:
         """Count what was refused."""
@@ -210,8 +220,8 @@ class _Turn:
 
     def counted(self) -> Iterator[tuple[Cell, Bytes]]:
         """Yield the messages of each cell."""
-        for cell, messages in self._state.counted.items():
-            yield cell, messages[0] if len(messages) == 1 else np.concatenate(messages)
+        for cell, places in self._state.counted.items():
+            yield cell, self._messages[places]
 
     def small_tallies(self) -> Iterator[tuple[int, int, int, int, bytes]]:
         """Yield small tallies that have grown, and by how many reports."""

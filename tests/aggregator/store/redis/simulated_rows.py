@@ -24,10 +24,12 @@ def rows(many: int, seed: int) -> Bytes:
     return np.random.default_rng(seed).integers(0, 256, (many, 12), np.uint8)
 
 
-def row_reports(who: Bytes, period: int = 0, which: Series = LINKED) -> SeriesReports:
+def row_reports(
+    who: Bytes, period: int = 0, which: Series = LINKED, limit: int = 1 << 40
+) -> SeriesReports:
     """Return the answer of each row to one period; every third message is like another."""
     many = len(who)
-    return SeriesReports(
+    return SeriesReports.of_one(
         series=which,
         rows=who,
         epochs=np.full(many, which.epoch(period)),
@@ -36,7 +38,7 @@ def row_reports(who: Bytes, period: int = 0, which: Series = LINKED) -> SeriesRe
         slots=np.full(many, period if which.linked else 0),
         messages=(np.arange(many) % 3).astype(np.uint8).reshape(-1, 1),
         default_verdicts=np.zeros(many, np.uint8),
-        new_pseudonym_limit=1 << 40,
+        new_pseudonym_limit=limit,
     )
 
 
@@ -96,7 +98,7 @@ def random_reports(
     width = 8 * np.arange(which.collection.message_bytes)[::-1]
     place = np.arange(many) % cells if places is None else places
     periods = place // which.collection.cells
-    return SeriesReports(
+    return SeriesReports.of_one(
         series=which,
         rows=generator.integers(0, 256, (many, 12), np.uint8),
         epochs=periods,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -53,7 +52,7 @@ def test_a_new_store_has_more_shards_than_masters(
 
 def test_each_shard_has_its_share_of_a_period_s_limit(store: RedisStore) -> None:
     """Together as many as the limit, but for what chance leaves free."""
-    codes = store.commit([replace(row_reports(rows(2_000, 1)), new_pseudonym_limit=900)], {})[0]
+    codes = store.commit([row_reports(rows(2_000, 1), limit=900)], {})[0]
 
     assert (codes == 0).sum() == 900
     assert store.new_pseudonyms(LINKED) == {0: 900}

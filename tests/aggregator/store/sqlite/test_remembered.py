@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -69,9 +68,9 @@ def _a_group(chance: random.Random, which: object) -> Step:
         reports = [
             report(number, number % 4, segment=number % each.collection.cells) for number in numbers
         ]
-        columns = report_columns(each, reports, limit=chance.choice([60, 1 << 40]))
+        limit = chance.choice([60, 1 << 40])
         quota = Quota(chance.randrange(2), "key/any", chance.choice([20, 500]))
-        group.append(replace(columns, quota=chance.choice([None, quota])))
+        group.append(report_columns(each, reports, limit, chance.choice([None, quota])))
     return lambda store: [decode_verdicts(codes) for codes in store.commit(group, {})]
 
 
