@@ -7,15 +7,14 @@ updates it, and the engine writes what has changed.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from operator import and_
-from typing import NamedTuple
 
 import numpy as np
 
-from veilcount_analysis.series.series import Series
 from veilcount_shared.verdict import Verdict
 
 from .interface import Cell
@@ -39,62 +38,43 @@ _DEFERRED = int(HOURLY_FULL)
 FEW = 8
 #: an epoch and the first bytes of a pseudonym
 Row = tuple[int, bytes]
-#: place, row, period, segment, slot, the verdict if the slot is free, the period's limit
-_Report = tuple[int, Row, int, int, int, int, int]
-
-
-class ReportLists(NamedTuple):
-    """The columns of reports as Python has them; a list for each number of `_Report`."""
-
-    places: Sequence[int]  # in their table
-    rows: Sequence[Row]
-    periods: Sequence[int]
-    segments: Sequence[int]
-    slots: Sequence[int]
-    default_verdicts: Sequence[int]
-    limits: Sequence[int]
-
-    @classmethod
-    def of_table(cls, table: SeriesReports) -> ReportLists:
-        """Convert a whole table: one of many series costs as much as one of few."""
-        names = np.ascontiguousarray(table.rows).view(f"V{ROW_BYTES}").ravel().tolist()
-        rows = list(zip(table.epochs.tolist(), names, strict=True))
-        columns = (table.periods, table.segments, table.slots, table.default_verdicts, table.limits)
-        return cls(range(len(rows)), rows, *(column.tolist() for column in columns))
-
-    def select(self, rows: slice) -> ReportLists:
-        """Return those of a part."""
-        return ReportLists(*[column[rows] for column in self])
+#: place in its table, row, period, segment, slot, the verdict if the slot is free, period's limit
+Report = tuple[int, Row, int, int, int, int, int]
 
 
 @dataclass(slots=True)
 class SeriesState:
     """One series as a group finds it, and as it leaves it."""
 
-    series: Series
+    most: int  # slots of a row that may be spent
     dropped: int  # the first epoch that was not
     spent: MutableMapping[Row, int]  # each row's slots, slot 0 the lowest bit; 0: no such row
     new_rows: MutableMapping[int, int]  # each period's new rows so far
     hourly: MutableMapping[Quota, int]  # what of each quota is spent
-    most: int = field(init=False)
     changed: set[Row] = field(default_factory=set)
     grown: set[int] = field(default_factory=set)  # periods with new rows
     charged: set[Quota] = field(default_factory=set)  # quotas with new rows
-    steps: Counter[tuple[int, int, int]] = field(default_factory=Counter)  # epoch, spent, and now
+    steps: dict[tuple[int, int, int], int] = field(default_factory=dict)  # epoch, spent, and now
     counted: dict[Cell, list[int]] = field(default_factory=dict)  # places of reports
-    refused: Counter[tuple[int, int]] = field(default_factory=Counter)  # (period, verdict's code)
-
-    def __post_init__(self) -> None:
-        """Look up once what every report is held against."""
-        self.most = self.series.most
+    refused: dict[tuple[int, int], int] = field(default_factory=dict)  # (period, verdict's code)
 
 
-def assign_verdicts(state: SeriesState, quota: Quota | None, reports: ReportLists) -> list[int]:
+def reports_of(table: SeriesReports) -> list[Report]:
+    """Return reports as Python has them: a table of many series costs as much as one of few."""
+    names = np.ascontiguousarray(table.rows).view(f"V{ROW_BYTES}").ravel().tolist()
+    rows = zip(table.epochs.tolist(), names, strict=True)
+    columns = (table.periods, table.segments, table.slots, table.default_verdicts, table.limits)
+    return list(zip(count(), rows, *(column.tolist() for column in columns), strict=False))
+
+
+def assign_verdicts(
+    state: SeriesState, quota: Quota | None, reports: Sequence[Report]
+) -> list[int]:
     """Return the verdict of each report, in order, and update the state."""
-    if len(reports.rows) > FEW and _count_all(state, quota, reports):
-        return [_COUNTED] * len(reports.rows)
+    if len(reports) > FEW and _count_all(state, quota, reports):
+        return [_COUNTED] * len(reports)
     verdicts = []
-    for report in zip(*reports, strict=True):
+    for report in reports:
         verdict = _verdict(state, quota, report)
         verdicts.append(verdict)
         place, _, period, segment, *_ = report
@@ -102,31 +82,30 @@ def assign_verdicts(state: SeriesState, quota: Quota | None, reports: ReportList
             _spend(state, quota, report)
             state.counted.setdefault(Cell(period, segment), []).append(place)
         else:
-            state.refused[period, verdict] += 1
+            state.refused[period, verdict] = state.refused.get((period, verdict), 0) + 1
     return verdicts
 
 
-def _count_all(state: SeriesState, quota: Quota | None, reports: ReportLists) -> bool:
+def _count_all(state: SeriesState, quota: Quota | None, reports: Sequence[Report]) -> bool:
     """Count all reports if none is refused, as nearly always; else change nothing: a fast path."""
-    rows, periods = reports.rows, reports.periods
-    masks = _masks(rows, reports.slots)
-    if masks is None or any(code != _COUNTED for code in reports.default_verdicts):
+    places, rows, periods, segments, slots, otherwise, limits = zip(*reports, strict=True)
+    masks = _masks(rows, slots)
+    if masks is None or set(otherwise) != {_COUNTED}:
         return False
     had = {row: state.spent[row] for row in masks}
     has = {row: had[row] | mask for row, mask in masks.items()}
     begun = dict(zip(reversed(rows), reversed(periods), strict=True))  # each row's first period
     new = Counter([begun[row] for row, spent in had.items() if not spent])
-    most = min(reports.limits)
-    if not (_are_free(state, had, masks, has) and _are_within(state, most, quota, new)):
+    if not (_are_free(state, had, masks, has) and _are_within(state, min(limits), quota, new)):
         return False
     _advance(state, had, has)
     for period, number in new.items():
         _grow(state, quota, period, number)
-    cells = list(zip(periods, reports.segments, strict=True))
+    cells = list(zip(periods, segments, strict=True))
     if len(set(cells)) == 1:
-        state.counted.setdefault(Cell(*cells[0]), []).extend(reports.places)
+        state.counted.setdefault(Cell(*cells[0]), []).extend(places)
         return True
-    for place, cell in zip(reports.places, cells, strict=True):
+    for place, cell in zip(places, cells, strict=True):
         state.counted.setdefault(Cell._make(cell), []).append(place)
     return True
 
@@ -160,18 +139,7 @@ def _masks(rows: Sequence[Row], slots: Sequence[int]) -> dict[Row, int] | None:
     return masks
 
 
-def histogram_change(state: SeriesState, epoch: int) -> dict[int, int]:
-    """Return by how much each number of spent slots has gained or lost rows in an epoch."""
-    change: dict[int, int] = defaultdict(int)
-    for (of, had, has), rows in state.steps.items():
-        if of == epoch:
-            change[has] += rows
-            change[had] -= rows
-    change.pop(0, None)  # rows that have spent nothing are no rows
-    return change
-
-
-def _verdict(state: SeriesState, quota: Quota | None, report: _Report) -> int:
+def _verdict(state: SeriesState, quota: Quota | None, report: Report) -> int:
     """The contract's table, line by line. A closed row has all slots spent."""
     _, row, period, _, slot, otherwise, limit = report
     if row[0] < state.dropped:
@@ -197,12 +165,12 @@ def _limited(state: SeriesState, quota: Quota | None, period: int, limit: int) -
     return _COUNTED
 
 
-def _spend(state: SeriesState, quota: Quota | None, report: _Report) -> None:
+def _spend(state: SeriesState, quota: Quota | None, report: Report) -> None:
     _, row, period, _, slot, *_ = report
     had = state.spent[row]
     has = state.spent[row] = had | 1 << slot
     state.changed.add(row)
-    state.steps[row[0], had.bit_count(), has.bit_count()] += 1
+    _step(state, (row[0], had.bit_count(), has.bit_count()), 1)
     if not had:
         _grow(state, quota, period, 1)
 
@@ -212,7 +180,13 @@ def _advance(state: SeriesState, had: Mapping[Row, int], has: Mapping[Row, int])
     state.spent.update(has)
     state.changed.update(has)
     before, after = (map(int.bit_count, spent.values()) for spent in (had, has))
-    state.steps.update(zip((epoch for epoch, _ in had), before, after, strict=True))
+    steps = Counter(zip((epoch for epoch, _ in had), before, after, strict=True))
+    for step, rows in steps.items():
+        _step(state, step, rows)
+
+
+def _step(state: SeriesState, step: tuple[int, int, int], rows: int) -> None:
+    state.steps[step] = state.steps.get(step, 0) + rows
 
 
 def _grow(state: SeriesState, quota: Quota | None, period: int, new: int) -> None:

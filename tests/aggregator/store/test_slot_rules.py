@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from veilcount_aggregator.store import (
     slot_rules,
 )
 from veilcount_aggregator.store.series_reports import Quota, join_reports
-from veilcount_aggregator.store.slot_rules import ReportLists, SeriesState, assign_verdicts
+from veilcount_aggregator.store.slot_rules import SeriesState, assign_verdicts
 from veilcount_analysis.series.series import Series
 from veilcount_shared.verdict import Verdict
 
@@ -70,21 +71,27 @@ def groups(draw: st.DrawFn) -> tuple[int, list[SeriesReports]]:
 def judged(dropped: int, group: list[SeriesReports]) -> tuple[object, ...]:
     """Return the verdicts of a group, and all that an engine writes of its state."""
     table = join_reports(group)
-    series, lists = table.parts[0].series, ReportLists.of_table(table)
-    state = SeriesState(series, dropped, defaultdict(int), defaultdict(int), defaultdict(int))
-    verdicts = [assign_verdicts(state, part.quota, lists.select(part.rows)) for part in table.parts]
-    counted = {cell: sorted(places) for cell, places in state.counted.items()}
-    moved = {epoch: Counter(slot_rules.histogram_change(state, epoch)) for epoch, *_ in state.steps}
+    most, listed = table.parts[0].series.most, slot_rules.reports_of(table)
+    state = SeriesState(most, dropped, defaultdict(int), defaultdict(int), defaultdict(int))
+    verdicts = [assign_verdicts(state, part.quota, listed[part.rows]) for part in table.parts]
     return (
         verdicts,
         {row: state.spent[row] for row in state.changed},
         {period: state.new_rows[period] for period in state.grown},
         {quota: state.hourly[quota] for quota in state.charged},
-        {epoch: +change for epoch, change in moved.items()},
-        {epoch: -change for epoch, change in moved.items()},
-        counted,
+        moved(state.steps),
+        {cell: sorted(places) for cell, places in state.counted.items()},
         state.refused,
     )
+
+
+def moved(steps: Mapping[tuple[int, int, int], int]) -> Counter[tuple[int, int]]:
+    """Return how many more rows of each epoch have spent so many slots."""
+    change = Counter[tuple[int, int]]()
+    for (epoch, had, has), rows in steps.items():
+        change[epoch, has] += rows
+        change[epoch, had] -= rows
+    return change
 
 
 @given(groups())

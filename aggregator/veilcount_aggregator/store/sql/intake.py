@@ -28,7 +28,7 @@ from ..series_reports import (
     coalesce,
     refusal_counts,
 )
-from ..slot_rules import ReportLists, Row, SeriesState, assign_verdicts, histogram_change
+from ..slot_rules import Report, Row, SeriesState, assign_verdicts, reports_of
 from ..transfer_format import bitmap_bytes, encode_numbers, pad_zeros
 from .remembered import Remembered, RememberedSeries, ensure_series
 from .sql_connection import SqlConnection
@@ -127,15 +127,15 @@ def commit_group(
     verdicts: dict[int, Codes] = {}
     for coalesced in coalesce(group):
         reports, codes = coalesced.reports, list[int]()
-        lists = ReportLists.of_table(reports)
+        listed = reports_of(reports)
         for part in reports.parts:
-            turn = turns.get(part.series.fingerprint)
+            fingerprint = part.series.fingerprint
+            turn = turns.get(fingerprint)
             if turn is None:
-                place = remembered.series(database, part.series)
-                rows = _NewRows() if presumed_new else _Rows(database, place.number)
-                turn = _Turn(place, part.series, rows, reports.messages)
-                turns[part.series.fingerprint] = turn
-            codes += turn.judge(part.quota, lists.select(part.rows))
+                series = remembered.series(database, part.series)
+                rows = _NewRows() if presumed_new else _Rows(database, series.number)
+                turn = turns[fingerprint] = _Turn(series, rows, reports.messages)
+            codes += turn.judge(part.quota, listed[part.rows])
         table_codes = np.array(codes, np.uint8)
         if presumed_new and (table_codes != COUNTED).any():
             raise RowsUnknown
@@ -167,36 +167,33 @@ class _Turn:
     """One series in one group: what it changes, as the rows that are written."""
 
     def __init__(
-        self,
-        remembered: RememberedSeries,
-        series: Series,
-        rows: _NewRows | _Rows,
-        messages: Bytes,
+        self, remembered: RememberedSeries, rows: _NewRows | _Rows, messages: Bytes
     ) -> None:
         self.number = remembered.number
-        self.is_small = series.counters <= SMALL
+        self.is_small = remembered.counters <= SMALL
         self._remembered = remembered
         self._rows = rows
         self._messages = messages  # of the table that has all reports of the series
         self._state = SeriesState(
-            series, remembered.dropped, rows, remembered.new_rows, remembered.hourly
+            *(remembered.most, remembered.dropped, rows, remembered.new_rows, remembered.hourly)
         )
 
-    def judge(self, quota: Quota | None, reports: ReportLists) -> list[int]:
+    def judge(self, quota: Quota | None, reports: Sequence[Report]) -> list[int]:
         """Return the verdicts of reports, and take those that count."""
-        self._rows.look_up(reports.rows)
+        self._rows.look_up(row for _, row, *_ in reports)
         return assign_verdicts(self._state, quota, reports)
 
     def add_refused(self, counted: Counter[ServiceCounter]) -> None:
         """Count what was refused."""
         for (period, code), times in self._state.refused.items():
-            counted.update(refusal_counts(self._state.series.fingerprint, period, code, times))
+            fingerprint = self._remembered.series.fingerprint
+            counted.update(refusal_counts(fingerprint, period, code, times))
 
     def spent(self) -> Iterator[tuple[int, int, bytes, bytes]]:
         """Yield the rows that have spent something."""
-        size = bitmap_bytes(self._state.series.bits)
         for row in self._state.changed:
-            yield self.number, *row, self._state.spent[row].to_bytes(size, "little")
+            bitmap = self._state.spent[row].to_bytes(self._remembered.bitmap_bytes, "little")
+            yield self.number, *row, bitmap
 
     def grown(self) -> Iterator[tuple[int, int, int]]:
         """Yield the periods with new rows."""
@@ -210,13 +207,16 @@ class _Turn:
 
     def moved(self) -> Iterator[tuple[int, int, bytes]]:
         """Yield the histograms that have changed."""
+        histograms = self._remembered.spent_rows
+        for (epoch, had, has), rows in self._state.steps.items():
+            histogram = histograms[epoch]
+            if len(histogram) < has:
+                histogram = histograms[epoch] = pad_zeros(histogram, has)
+            histogram[has - 1] += rows
+            if had:  # rows that have spent nothing are no rows
+                histogram[had - 1] -= rows
         for epoch in {epoch for epoch, *_ in self._state.steps}:
-            change = histogram_change(self._state, epoch)
-            rows = pad_zeros(self._remembered.spent_rows[epoch], max(change))
-            for spent, by in change.items():
-                rows[spent - 1] += by
-            self._remembered.spent_rows[epoch] = rows
-            yield self.number, epoch, encode_numbers(rows)
+            yield self.number, epoch, encode_numbers(histograms[epoch])
 
     def counted(self) -> Iterator[tuple[Cell, Bytes]]:
         """Yield the messages of each cell."""
@@ -225,18 +225,18 @@ class _Turn:
 
     def small_tallies(self) -> Iterator[tuple[int, int, int, int, bytes]]:
         """Yield small tallies that have grown, and by how many reports."""
-        series, tallies = self._state.series, self._remembered.tallies
+        of, tallies = self._remembered, self._remembered.tallies
         for cell, messages in self.counted():
-            if len(tallies[cell]) < series.counters:
-                tallies[cell] = pad_zeros(tallies[cell], series.counters)
+            if len(tallies[cell]) < of.counters:
+                tallies[cell] = pad_zeros(tallies[cell], of.counters)
             counters = tallies[cell]
-            counters += tally(series.collection, messages)
+            counters += tally(of.series.collection, messages)
             yield self.number, *cell, len(messages), encode_numbers(counters)
 
     def add_parts(self, database: SqlConnection) -> None:
         """Add what has come to large tallies."""
         for cell, messages in self.counted():
-            SqlTally(database, self.number, cell).add(self._state.series, messages)
+            SqlTally(database, self.number, cell).add(self._remembered.series, messages)
 
 
 def _write(database: SqlConnection, turns: Sequence[_Turn], *, presumed_new: bool) -> None:

@@ -7,14 +7,15 @@ written. A transaction owns what is remembered: if it fails, all of it is forgot
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Hashable
-from dataclasses import dataclass
+from typing import TypeVar
 
 from veilcount_analysis.series.series import Series
 
 from ..interface import Cell
 from ..series_reports import Counters, Quota
-from ..transfer_format import decode_numbers
+from ..transfer_format import bitmap_bytes, decode_numbers
 from .sql_connection import SqlConnection
 from .tallies import SqlTally
 
@@ -44,69 +45,84 @@ def ensure_series(database: SqlConnection, fingerprint: str) -> tuple[int, int]:
     return inserted.lastrowid or 0, 0
 
 
-class _Numbers:
+K, V = TypeVar("K"), TypeVar("V")
+
+
+class _Numbers(dict[K, V]):
     """Numbers of a series, each read when it is first needed."""
 
-    def __init__(self, database: SqlConnection, number: int) -> None:
+    def __init__(self, database: SqlConnection, number: int, entries: list[object]) -> None:
+        super().__init__()
         self._database = database
         self._number = number
+        self._entries = entries
+
+    def __missing__(self, key: K) -> V:
+        self._entries.append(key)
+        value = self[key] = self._read(key)
+        return value
+
+    @abstractmethod
+    def _read(self, key: K) -> V:
+        """Return what the database has."""
 
 
-class NewRows(_Numbers, dict[int, int]):
+class NewRows(_Numbers[int, int]):
     """The new rows of each period."""
 
-    def __missing__(self, period: int) -> int:
+    def _read(self, period: int) -> int:
         row = self._database.execute(_NEW_ROWS, (self._number, period)).fetchone()
-        self[period] = row[0] if row else 0
-        return self[period]
+        return row[0] if row else 0
 
 
-class HourlyRows(_Numbers, dict[Quota, int]):
+class HourlyRows(_Numbers[Quota, int]):
     """The new rows of each quota."""
 
-    def __missing__(self, quota: Quota) -> int:
+    def _read(self, quota: Quota) -> int:
         key = (quota.hour, self._number, quota.source)
         row = self._database.execute(_HOURLY, key).fetchone()
         if row is None:
             old = quota.hour - _HOURS_KEPT
             self._database.execute("delete from hourly where hour <= ?", (old,))
-        self[quota] = row[0] if row else 0
-        return self[quota]
+        return row[0] if row else 0
 
 
-class SpentRows(_Numbers, dict[int, Counters]):
+class SpentRows(_Numbers[int, Counters]):
     """How many rows of each epoch have spent 1, 2, .. slots."""
 
-    def __missing__(self, epoch: int) -> Counters:
+    def _read(self, epoch: int) -> Counters:
         row = self._database.execute(_SPENT_ROWS, (self._number, epoch)).fetchone()
-        self[epoch] = decode_numbers(row[0] if row else b"")
-        return self[epoch]
+        return decode_numbers(row[0] if row else b"")
 
 
-class SmallTallies(_Numbers, dict[Cell, Counters]):
+class SmallTallies(_Numbers[Cell, Counters]):
     """The counters of each small tally."""
 
-    def __missing__(self, cell: Cell) -> Counters:
-        self[cell] = SqlTally(self._database, self._number, cell).whole()
-        return self[cell]
+    def _read(self, cell: Cell) -> Counters:
+        return SqlTally(self._database, self._number, cell).whole()
 
 
-@dataclass(slots=True)
 class RememberedSeries:
-    """One series as the last group left it."""
+    """One series as the last group left it; and what never changes, which takes time to derive."""
 
-    number: int
-    dropped: int
-    new_rows: NewRows
-    hourly: HourlyRows
-    spent_rows: SpentRows
-    tallies: SmallTallies
-
-    @property
-    def entries(self) -> int:
-        """How many numbers and tallies are in memory."""
-        numbers = len(self.new_rows) + len(self.hourly) + len(self.spent_rows)
-        return numbers + len(self.tallies)
+    def __init__(
+        self,
+        database: SqlConnection,
+        series: Series,
+        entries: list[object],
+        number: int,
+        dropped: int,
+    ) -> None:
+        self.series = series
+        self.number = number
+        self.dropped = dropped
+        self.most = series.most
+        self.counters = series.counters
+        self.bitmap_bytes = bitmap_bytes(series.bits)
+        self.new_rows = NewRows(database, number, entries)
+        self.hourly = HourlyRows(database, number, entries)
+        self.spent_rows = SpentRows(database, number, entries)
+        self.tallies = SmallTallies(database, number, entries)
 
 
 class Remembered:
@@ -115,24 +131,18 @@ class Remembered:
     def __init__(self) -> None:
         self.moment: Hashable = None  # that a store compares with its own
         self._series: dict[str, RememberedSeries] = {}
+        self._entries: list[object] = []  # of all series
 
     @property
     def is_full(self) -> bool:
         """Whether it is to be forgotten."""
-        return sum(series.entries for series in self._series.values()) > MOST_ENTRIES
+        return len(self._entries) > MOST_ENTRIES
 
     def series(self, database: SqlConnection, series: Series) -> RememberedSeries:
         """Return a series: from memory, or read for the first time."""
         remembered = self._series.get(series.fingerprint)
         if remembered is None:
-            number, dropped = ensure_series(database, series.fingerprint)
-            remembered = RememberedSeries(
-                number,
-                dropped,
-                NewRows(database, number),
-                HourlyRows(database, number),
-                SpentRows(database, number),
-                SmallTallies(database, number),
-            )
+            numbers = ensure_series(database, series.fingerprint)
+            remembered = RememberedSeries(database, series, self._entries, *numbers)
             self._series[series.fingerprint] = remembered
         return remembered
