@@ -15,7 +15,15 @@ import numpy as np
 
 from veilcount_analysis.mechanisms import increments
 
-from ..series_reports import COUNTED, UNDECIDED, Bytes, Codes, ServiceCounts, refusal_counts
+from ..series_reports import (
+    COUNTED,
+    ROW_BYTES,
+    UNDECIDED,
+    Bytes,
+    Codes,
+    ServiceCounts,
+    refusal_counts,
+)
 from ..transfer_format import bitmap_bytes, join_key
 from .group_table import GroupPart, GroupSeries, GroupTable
 from .identity import StoreIdentity
@@ -43,14 +51,15 @@ class EpochBatch:
         """Return the expected verdict of each."""
         return self.table.expected[self.part.rows]
 
-    def page(self, shards: int) -> list[Any]:
+    def page(self, shards: int, verdicts: list[int]) -> list[Any]:
         """Return the request for the epoch. Each shard has its share of a limit, rounded up.
 
         Rows are spread evenly, so that a period is full at about its limit; sharing the number
         itself would take a transaction over all shards.
         """
         series, rows = self.of.series, self.part.rows
-        limits, charged, *columns, _ = (column[rows] for column in self.table.columns)
+        limits, charged, *columns, _ = [column[rows] for column in self.table.columns]
+        fields = self.table.fields[rows.start * ROW_BYTES : rows.stop * ROW_BYTES]
         return [
             series.fingerprint,
             self.part.epoch,
@@ -59,49 +68,48 @@ class EpochBatch:
             limits,
             [[quota.hour, quota.source, -(-quota.limit // shards)] for quota in self.of.quotas],
             charged,
-            raw(self.table.fields[rows].tobytes()),
+            raw(fields),
             *columns,
-            self.expected.tolist(),
+            verdicts,
         ]
 
-    def cells(self) -> Iterator[tuple[str, Bytes]]:
+    def cells(self, verdicts: list[int]) -> Iterator[tuple[str, Bytes]]:
         """Yield the messages of the reports that count, cell by cell."""
         rows, columns, messages = self.part.rows, self.table.columns, self.of.messages
         places = self.table.order[rows] - self.of.first
-        periods, segments = columns.periods[rows], columns.segments[rows]
-        if len(set(periods)) == len(set(segments)) == 1 and self._are_counted():  # nearly always
-            yield join_key(periods[0], segments[0]), messages[places]
+        cells = list(zip(columns.periods[rows], columns.segments[rows], verdicts, strict=True))
+        if len(set(cells)) == 1:  # nearly always
+            period, segment, code = cells[0]
+            if code == _COUNTED:
+                yield join_key(period, segment), messages[places]
             return
         of_cell: dict[tuple[int, int], list[int]] = {}
-        verdicts = zip(periods, segments, self.expected.tolist(), places.tolist(), strict=True)
-        for period, segment, code, place in verdicts:
+        for (period, segment, code), place in zip(cells, places.tolist(), strict=True):
             if code == _COUNTED:
                 of_cell.setdefault((period, segment), []).append(place)
         for cell, chosen in of_cell.items():
             yield join_key(*cell), messages[chosen]
 
-    def tallies(self, permutation: RowPermutation) -> Iterator[list[Any]]:
+    def tallies(self, permutation: RowPermutation, verdicts: list[int]) -> Iterator[list[Any]]:
         """Yield what to add to the counters of each cell."""
         series = self.of.series
-        for cell, messages in self.cells():
+        for cell, messages in self.cells(verdicts):
             places, counts = increments(series.collection, messages)
             if series.counts_hashes:
                 places = permutation.apply_hashes(np.array(places, np.int64)).tolist()
             yield [series.fingerprint, series.counters, cell, len(messages), places, counts]
 
-    def refusals(self) -> Iterator[str | int]:
+    def refusals(self, verdicts: list[int]) -> Iterator[str | int]:
         """Yield service counters of reports that are not counted, each with its number."""
-        if self._are_counted():
-            return
-        periods, fingerprint = self.table.columns.periods, self.of.series.fingerprint
-        verdicts = Counter(zip(periods[self.part.rows], self.expected.tolist(), strict=True))
-        for (period, code), times in verdicts.items():
+        periods, fingerprint = (
+            self.table.columns.periods[self.part.rows],
+            self.of.series.fingerprint,
+        )
+        refused = Counter(zip(periods, verdicts, strict=True))
+        for (period, code), times in refused.items():
             if code != _COUNTED:
                 for counter, number in refusal_counts(fingerprint, period, code, times).items():
                     yield from (join_key(*counter), number)
-
-    def _are_counted(self) -> bool:
-        return set(self.expected.tolist()) == {_COUNTED}
 
     def learn(self, verdicts: Codes | np.uint8) -> None:
         """Expect these verdicts."""
@@ -118,9 +126,14 @@ class ShardCommit:
 
     def command(self, identity: StoreIdentity) -> Command:
         """Return the call, with the verdicts that are expected now."""
-        pages = [leaf.page(identity.shards) for leaf in self.leaves]
-        tallies = [tally for leaf in self.leaves for tally in leaf.tallies(identity.permutation)]
-        counts: list[str | int] = [counter for leaf in self.leaves for counter in leaf.refusals()]
+        pages, tallies = [], []
+        counts: list[str | int] = []
+        for leaf in self.leaves:
+            verdicts = leaf.expected.tolist()
+            pages.append(leaf.page(identity.shards, verdicts))
+            tallies += leaf.tallies(identity.permutation, verdicts)
+            if set(verdicts) != {_COUNTED}:
+                counts += leaf.refusals(verdicts)
         for counter, times in self.counts.items():
             counts += (join_key(*counter), times) if times else ()
         base = identity.bases[self.shard]

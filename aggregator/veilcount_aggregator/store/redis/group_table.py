@@ -70,7 +70,7 @@ class GroupTable:
     tables: Sequence[CoalescedReports]
     series: Sequence[GroupSeries]
     order: Places  # the place of each report, table by table
-    fields: Bytes  # the names under which rows are stored
+    fields: bytes  # the names under which rows are stored
     columns: GroupColumns
     expected: Codes  # the verdict of each report; updated by the answers
     parts: Sequence[GroupPart]
@@ -90,7 +90,7 @@ class GroupTable:
             tables,
             series,
             order,
-            names.fields[order],
+            names.fields[order].tobytes(),
             GroupColumns(
                 *(column[order].tolist() for column in (limits, charged, names.places, *columns))
             ),
