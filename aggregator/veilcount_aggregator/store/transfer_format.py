@@ -43,7 +43,7 @@ KINDS = (
 def encode_numbers(values: Iterable[int] | NDArray[np.int64]) -> bytes:
     """Encode numbers as a body."""
     numbers = values if isinstance(values, np.ndarray) else np.fromiter(values, np.int64)
-    return numbers.astype("<i8").tobytes()
+    return numbers.astype("<i8", copy=False).tobytes()
 
 
 def decode_numbers(body: bytes) -> Counters:

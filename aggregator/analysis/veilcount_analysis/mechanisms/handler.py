@@ -89,10 +89,17 @@ class MechanismHandler(ABC, Generic[M]):
 
     def tally(self, rows: Packed) -> Counters:
         """Return the counters of valid messages."""
-        return np.bincount(numbers(rows), minlength=self.mechanism.counters).astype(np.int64)
+        counters = self.mechanism.counters
+        if len(rows) == 1:  # of each of many series
+            one = np.zeros(counters, np.int64)
+            one[int.from_bytes(rows.tobytes(), "big")] = 1
+            return one
+        return np.bincount(numbers(rows), minlength=counters).astype(np.int64, copy=False)
 
     def increments(self, rows: Packed) -> tuple[list[int], list[int]]:
         """Return the places of the counters that messages add to, and what they add to each."""
+        if len(rows) == 1:
+            return [int.from_bytes(rows.tobytes(), "big")], [1]
         counts = Counter(numbers(rows).tolist())
         return list(counts), list(counts.values())
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,8 +34,7 @@ from .shard_client import Command
 _COUNTED = int(COUNTED)
 
 
-@dataclass(frozen=True, slots=True)
-class EpochBatch:
+class EpochBatch(NamedTuple):
     """The reports of one epoch, series and shard, in their order."""
 
     table: GroupTable
@@ -76,19 +75,19 @@ class EpochBatch:
     def cells(self, verdicts: list[int]) -> Iterator[tuple[str, Bytes]]:
         """Yield the messages of the reports that count, cell by cell."""
         rows, columns, messages = self.part.rows, self.table.columns, self.of.messages
-        places = self.table.order[rows] - self.of.first
-        cells = list(zip(columns.periods[rows], columns.segments[rows], verdicts, strict=True))
-        if len(set(cells)) == 1:  # nearly always
-            period, segment, code = cells[0]
-            if code == _COUNTED:
-                yield join_key(period, segment), messages[places]
+        places = self.table.places[rows]
+        periods, segments = columns.periods[rows], columns.segments[rows]
+        if len(set(periods)) == len(set(segments)) == len(set(verdicts)) == 1:  # nearly always
+            if verdicts[0] == _COUNTED:
+                yield join_key(periods[0], segments[0]), messages.take(places, 0)
             return
         of_cell: dict[tuple[int, int], list[int]] = {}
-        for (period, segment, code), place in zip(cells, places.tolist(), strict=True):
+        numbers = zip(periods, segments, verdicts, places.tolist(), strict=True)
+        for period, segment, code, place in numbers:
             if code == _COUNTED:
                 of_cell.setdefault((period, segment), []).append(place)
         for cell, chosen in of_cell.items():
-            yield join_key(*cell), messages[chosen]
+            yield join_key(*cell), messages.take(chosen, 0)
 
     def tallies(self, permutation: RowPermutation, verdicts: list[int]) -> Iterator[list[Any]]:
         """Yield what to add to the counters of each cell."""
@@ -132,7 +131,7 @@ class ShardCommit:
             verdicts = leaf.expected.tolist()
             pages.append(leaf.page(identity.shards, verdicts))
             tallies += leaf.tallies(identity.permutation, verdicts)
-            if set(verdicts) != {_COUNTED}:
+            if verdicts.count(_COUNTED) < len(verdicts):
                 counts += leaf.refusals(verdicts)
         for counter, times in self.counts.items():
             counts += (join_key(*counter), times) if times else ()

@@ -32,13 +32,11 @@ Places = NDArray[np.intp]
 _EPOCHS = 1 << 32  # more than any series has
 
 
-@dataclass(frozen=True, slots=True)
-class GroupSeries:
+class GroupSeries(NamedTuple):
     """The fields that all reports of one series in a group share."""
 
     series: Series
     quotas: list[Quota]
-    first: int  # the place of the first report of its table
     messages: Bytes  # of the table
 
 
@@ -70,6 +68,7 @@ class GroupTable:
     tables: Sequence[CoalescedReports]
     series: Sequence[GroupSeries]
     order: Places  # the place of each report, table by table
+    places: Places  # of each report in its own table
     fields: bytes  # the names under which rows are stored
     columns: GroupColumns
     expected: Codes  # the verdict of each report; updated by the answers
@@ -90,6 +89,7 @@ class GroupTable:
             tables,
             series,
             order,
+            np.concatenate([np.arange(len(table.reports)) for table in tables])[order],
             names.fields[order].tobytes(),
             GroupColumns(
                 *(column[order].tolist() for column in (limits, charged, names.places, *columns))
@@ -113,16 +113,14 @@ def _numbered(tables: Sequence[CoalescedReports]) -> tuple[list[GroupSeries], Nu
     """Return the series of a group; and of each report the series' number and what is charged."""
     numbers: dict[str, int] = {}
     series: list[GroupSeries] = []
-    of_parts, first = [], 0
+    of_parts = []
     for table in tables:
-        reports = table.reports
-        for part in reports.parts:
+        for part in table.reports.parts:
             number = numbers.setdefault(part.series.fingerprint, len(series))
             if number == len(series):
-                series.append(GroupSeries(part.series, [], first, reports.messages))
+                series.append(GroupSeries(part.series, [], table.reports.messages))
             size = part.rows.stop - part.rows.start
             of_parts.append((number, _charged(part.quota, series[number].quotas), size))
-        first += len(reports)
     each, charged, sizes = np.array(of_parts).T
     return series, each.repeat(sizes), charged.repeat(sizes)
 

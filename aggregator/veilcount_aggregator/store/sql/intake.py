@@ -221,7 +221,7 @@ class _Turn:
     def counted(self) -> Iterator[tuple[Cell, Bytes]]:
         """Yield the messages of each cell."""
         for cell, places in self._state.counted.items():
-            yield cell, self._messages[places]
+            yield cell, self._messages.take(places, 0)
 
     def small_tallies(self) -> Iterator[tuple[int, int, int, int, bytes]]:
         """Yield small tallies that have grown, and by how many reports."""
