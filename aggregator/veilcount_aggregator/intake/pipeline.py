@@ -209,7 +209,7 @@ class IntakePipeline:
             if rules.has_secret_limits:
                 limits[rows] = self._secret_limits(series, checked.table.periods[rows].tolist())
             parts.append(SeriesPart(series, rows, self.limit.quota(series, origin)))
-        return SeriesReports(parts, *checked.columns, limits)
+        return SeriesReports(parts, *checked.columns, limits=limits)
 
     def _secret_limits(self, series: Series, periods: list[int]) -> list[int]:
         """Return the limit of each report's period."""

@@ -125,7 +125,8 @@ class ShardCommit:
 
     def command(self, identity: StoreIdentity) -> Command:
         """Return the call, with the verdicts that are expected now."""
-        pages, tallies = [], []
+        pages: list[list[Any]] = []
+        tallies: list[list[Any]] = []
         counts: list[str | int] = []
         for leaf in self.leaves:
             verdicts = leaf.expected.tolist()

@@ -227,8 +227,6 @@ class _Turn:
         """Yield small tallies that have grown, and by how many reports."""
         of, tallies = self._remembered, self._remembered.tallies
         for cell, messages in self.counted():
-            if len(tallies[cell]) < of.counters:
-                tallies[cell] = pad_zeros(tallies[cell], of.counters)
             counters = tallies[cell]
             counters += tally(of.series.collection, messages)
             yield self.number, *cell, len(messages), encode_numbers(counters)

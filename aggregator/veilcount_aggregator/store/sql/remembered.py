@@ -7,20 +7,27 @@ written. A transaction owns what is remembered: if it fails, all of it is forgot
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Hashable
+from dataclasses import dataclass
 from typing import TypeVar
+
+import numpy as np
 
 from veilcount_analysis.series.series import Series
 
 from ..interface import Cell
 from ..series_reports import Counters, Quota
-from ..transfer_format import bitmap_bytes, decode_numbers
+from ..transfer_format import bitmap_bytes, decode_numbers, pad_zeros
 from .sql_connection import SqlConnection
 from .tallies import SqlTally
 
-#: with more numbers and tallies in memory, all are forgotten: 8 MB of the largest tallies
-MOST_ENTRIES = 2048
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
+#: with more in memory, all is forgotten
+MOST_BYTES = 8 << 20
+#: what a number takes with its key; a tally takes that, and its counters
+NUMBER_BYTES = 200
 
 _SERIES = "select number, dropped from series where fingerprint = ?"
 _NEW_ROWS = "select rows from new_rows where series = ? and period = ?"
@@ -45,26 +52,28 @@ def ensure_series(database: SqlConnection, fingerprint: str) -> tuple[int, int]:
     return inserted.lastrowid or 0, 0
 
 
-K, V = TypeVar("K"), TypeVar("V")
+@dataclass(slots=True)
+class Memory:
+    """How much is remembered."""
+
+    size: int = 0  # bytes
 
 
-class _Numbers(dict[K, V]):
+class _Numbers(dict[_Key, _Value]):
     """Numbers of a series, each read when it is first needed."""
 
-    def __init__(self, database: SqlConnection, number: int, entries: list[object]) -> None:
-        super().__init__()
+    def __init__(self, database: SqlConnection, number: int, memory: Memory) -> None:
         self._database = database
         self._number = number
-        self._entries = entries
+        self._memory = memory
 
-    def __missing__(self, key: K) -> V:
-        self._entries.append(key)
+    def __missing__(self, key: _Key) -> _Value:
         value = self[key] = self._read(key)
+        self._memory.size += NUMBER_BYTES + (value.nbytes if isinstance(value, np.ndarray) else 0)
         return value
 
-    @abstractmethod
-    def _read(self, key: K) -> V:
-        """Return what the database has."""
+    def _read(self, key: _Key) -> _Value:
+        raise NotImplementedError
 
 
 class NewRows(_Numbers[int, int]):
@@ -72,7 +81,8 @@ class NewRows(_Numbers[int, int]):
 
     def _read(self, period: int) -> int:
         row = self._database.execute(_NEW_ROWS, (self._number, period)).fetchone()
-        return row[0] if row else 0
+        rows: int = row[0] if row else 0
+        return rows
 
 
 class HourlyRows(_Numbers[Quota, int]):
@@ -84,7 +94,8 @@ class HourlyRows(_Numbers[Quota, int]):
         if row is None:
             old = quota.hour - _HOURS_KEPT
             self._database.execute("delete from hourly where hour <= ?", (old,))
-        return row[0] if row else 0
+        rows: int = row[0] if row else 0
+        return rows
 
 
 class SpentRows(_Numbers[int, Counters]):
@@ -98,31 +109,29 @@ class SpentRows(_Numbers[int, Counters]):
 class SmallTallies(_Numbers[Cell, Counters]):
     """The counters of each small tally."""
 
+    def __init__(self, database: SqlConnection, number: int, memory: Memory, counters: int) -> None:
+        super().__init__(database, number, memory)
+        self._counters = counters
+
     def _read(self, cell: Cell) -> Counters:
-        return SqlTally(self._database, self._number, cell).whole()
+        whole = SqlTally(self._database, self._number, cell).whole()
+        return pad_zeros(whole, self._counters)
 
 
+@dataclass(slots=True)
 class RememberedSeries:
-    """One series as the last group left it; and what never changes, which takes time to derive."""
+    """One series as the last group left it; what of it never changes is derived once."""
 
-    def __init__(
-        self,
-        database: SqlConnection,
-        series: Series,
-        entries: list[object],
-        number: int,
-        dropped: int,
-    ) -> None:
-        self.series = series
-        self.number = number
-        self.dropped = dropped
-        self.most = series.most
-        self.counters = series.counters
-        self.bitmap_bytes = bitmap_bytes(series.bits)
-        self.new_rows = NewRows(database, number, entries)
-        self.hourly = HourlyRows(database, number, entries)
-        self.spent_rows = SpentRows(database, number, entries)
-        self.tallies = SmallTallies(database, number, entries)
+    series: Series
+    most: int
+    counters: int
+    bitmap_bytes: int
+    number: int
+    dropped: int
+    new_rows: NewRows
+    hourly: HourlyRows
+    spent_rows: SpentRows
+    tallies: SmallTallies
 
 
 class Remembered:
@@ -130,19 +139,26 @@ class Remembered:
 
     def __init__(self) -> None:
         self.moment: Hashable = None  # that a store compares with its own
+        self._memory = Memory()
         self._series: dict[str, RememberedSeries] = {}
-        self._entries: list[object] = []  # of all series
 
     @property
     def is_full(self) -> bool:
         """Whether it is to be forgotten."""
-        return len(self._entries) > MOST_ENTRIES
+        return self._memory.size > MOST_BYTES
 
     def series(self, database: SqlConnection, series: Series) -> RememberedSeries:
         """Return a series: from memory, or read for the first time."""
         remembered = self._series.get(series.fingerprint)
         if remembered is None:
-            numbers = ensure_series(database, series.fingerprint)
-            remembered = RememberedSeries(database, series, self._entries, *numbers)
-            self._series[series.fingerprint] = remembered
+            number, dropped = ensure_series(database, series.fingerprint)
+            place = (database, number, self._memory)
+            remembered = self._series[series.fingerprint] = RememberedSeries(
+                *(series, series.most, series.counters, bitmap_bytes(series.bits)),
+                *(number, dropped),
+                NewRows(*place),
+                HourlyRows(*place),
+                SpentRows(*place),
+                SmallTallies(*place, series.counters),
+            )
         return remembered
