@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -209,7 +209,8 @@ class IntakePipeline:
             if rules.has_secret_limits:
                 limits[rows] = self._secret_limits(series, checked.table.periods[rows].tolist())
             parts.append(SeriesPart(series, rows, self.limit.quota(series, origin)))
-        return SeriesReports(parts, *checked.columns, limits=limits)
+        columns: Any = (*checked.columns, limits)
+        return SeriesReports(parts, *columns)
 
     def _secret_limits(self, series: Series, periods: list[int]) -> list[int]:
         """Return the limit of each report's period."""
