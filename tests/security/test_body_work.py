@@ -97,7 +97,7 @@ CHECKS: Counted = (
 SERIES: Counted = (
     SqliteStore,
     "commit",
-    lambda _, batches, __: len({batch.series.fingerprint for batch in batches}),
+    lambda _, tables, __: len({part.series.fingerprint for each in tables for part in each.parts}),
 )
 
 THOUSAND, ALL = "a thousand reports", "a thousand reports, all definitions"

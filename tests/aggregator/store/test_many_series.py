@@ -41,6 +41,7 @@ from veilcount_aggregator.store import (
 from veilcount_aggregator.store.memory.store import MemoryStore
 from veilcount_aggregator.store.redis import group_table
 from veilcount_aggregator.store.series_reports import HOURLY_FULL, Quota
+from veilcount_aggregator.store.sql import intake as sql_intake
 from veilcount_analysis.series.series import Series
 from veilcount_shared.errors import ReportError
 from veilcount_shared.report import Batch, Report
@@ -236,6 +237,9 @@ PLANTS: dict[str, tuple[Any, str, Any]] = {
     ),
     "one series' limits for all": (
         RulesOfDay, "of", lambda _, which, day: SeriesRules.of(DAILY, day)._replace(series=which),
+    ),
+    "one part's reports for another's": (
+        sql_intake, "reports_of", lambda table: slot_rules.reports_of(table)[::-1],
     ),
     "no quota": (group_table, "_charged", lambda *_: 0),
     "one quota for all origins": (

@@ -121,8 +121,8 @@ def _numbered(tables: Sequence[CoalescedReports]) -> tuple[list[GroupSeries], Nu
                 series.append(GroupSeries(part.series, [], table.reports.messages))
             size = part.rows.stop - part.rows.start
             of_parts.append((number, _charged(part.quota, series[number].quotas), size))
-    each, charged, sizes = np.array(of_parts).T
-    return series, each.repeat(sizes), charged.repeat(sizes)
+    series_numbers, charged, sizes = np.array(of_parts).T
+    return series, series_numbers.repeat(sizes), charged.repeat(sizes)
 
 
 def _charged(quota: Quota | None, quotas: list[Quota]) -> int:
