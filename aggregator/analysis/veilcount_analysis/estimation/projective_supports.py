@@ -62,10 +62,10 @@ class Cycle:
     def supports(self, cells: Counts, wanted: range) -> Counts:
         """Return how many reports' hyperplanes hold each wanted point: exactly, in integers.
 
-        The mean of all cells is taken off first and each point is given its share of it. Transforms
-        are kept in single precision until the remainder is of some 10^7 reports; then they are in
-        double precision. If it is still so large that a transform might err by a quarter, its digits
-        go one by one. The remainder is not kept during a transform: it is as long as all cells.
+        The mean of all cells is taken off first, and each point is given its share of it.
+        Transforms are kept in single precision until the remainder is of some 10^7 reports, then in
+        double precision. If it is so large that these might err by a quarter, its digits go one by
+        one. The remainder is not kept during a transform: it is as long as all cells.
         """
         common = round(float(cells.mean()))
         norm = _norm(cells, common) * np.sqrt(2 * self.owned)  # the repeated ones too
@@ -86,14 +86,15 @@ class Cycle:
 
     def _rounded(self, take: Callable[[Numbers], Counts], wanted: range, meets: Turned) -> Counts:
         """Convolve in the precision of `meets`."""
-        supports = np.empty(len(wanted) + 1, np.int64)  # the last: of points that are not wanted
+        kind = np.int32 if meets.dtype == np.complex64 else np.int64  # no sum is beyond the norm
+        supports = np.empty(len(wanted) + 1, kind)  # the last: of points that are not wanted
         line = self.grid.convolve(
             lambda places: take(self.hyperplanes[places]), meets, meets.dtype.type
         )
         for places, sums in line:
             at = (self.points[places] - np.int32(wanted.start)).view(np.uint32)  # never below 0
             supports[np.minimum(at, len(wanted))] = np.rint(sums)
-        return supports[:-1]
+        return supports[:-1].astype(np.int64)
 
 
 def _norm(cells: Counts, common: int) -> float:

@@ -11,6 +11,8 @@ from veilcount_shared.composition import Overlap
 from veilcount_shared.domain import HALVES
 from veilcount_shared.mechanisms import HashedStrings
 
+from numpy.typing import NDArray
+
 from ..estimation.confidence_intervals import Counts
 from ..estimation.covered_supports import among_covers, persons_part
 from ..estimation.open_strings import (
@@ -25,6 +27,9 @@ from ..series.packed_rows import Counters
 from .handler import ShareHandler, handles
 from .projective_geometry import ProjectiveGeometryHandler
 from .sampling import Ints, Mixture, summed
+
+
+BucketCounts = NDArray[np.uint32] | NDArray[np.int64]
 
 
 @handles(HashedStrings)
@@ -54,9 +59,10 @@ class HashedStringsHandler(ShareHandler[HashedStrings]):
         """Return the buckets of places in each half."""
         return np.stack(np.divmod(places, self.mechanism.k))
 
-    def bucket_supports(self, counters: Counts) -> Counts:
-        """Return how many reports support each bucket of each part."""
-        supports = np.empty((self.mechanism.parts, self.mechanism.k), np.int64)
+    def bucket_supports(self, counters: Counts) -> BucketCounts:
+        """Return how many reports support each bucket of each part, in half the memory."""
+        kind = np.uint32 if counters.sum() < 1 << 32 else np.int64
+        supports = np.empty((self.mechanism.parts, self.mechanism.k), kind)
         for row, part in zip(supports, self.parts(counters), strict=True):
             row[:] = self._geometry.supports(part)
         return supports
