@@ -6,12 +6,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.random import Generator
+from numpy.typing import NDArray
 
 from veilcount_shared.composition import Overlap
 from veilcount_shared.domain import HALVES
 from veilcount_shared.mechanisms import HashedStrings
-
-from numpy.typing import NDArray
 
 from ..estimation.confidence_intervals import Counts
 from ..estimation.covered_supports import among_covers, persons_part
@@ -27,7 +26,6 @@ from ..series.packed_rows import Counters
 from .handler import ShareHandler, handles
 from .projective_geometry import ProjectiveGeometryHandler
 from .sampling import Ints, Mixture, summed
-
 
 BucketCounts = NDArray[np.uint32] | NDArray[np.int64]
 
