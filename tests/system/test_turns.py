@@ -55,16 +55,24 @@ def get(url: str) -> requests.Response:
 
 
 def owner(folder: Path) -> int:
-    """Return the worker whose turn it is, by the kernel's list of locks [proc(5)]; 0: none's."""
+    """Return the worker whose turn it is; 0: none's.
+
+    The kernel's list is not read at one moment: a lock that changes hands may stand there twice.
+    """
     (first,) = folder.glob("veilcount-*/1")
+    while len(owners := _lock_owners(first.parent.stat().st_ino)) > 1:
+        time.sleep(0.01)
+    return next(iter(owners), 0)
+
+
+def _lock_owners(inode: int) -> set[int]:
+    """Return the processes that lock a file, by the kernel's list of locks [proc(5)]."""
     lines = map(str.split, Path("/proc/locks").read_text(encoding="ascii").splitlines())
-    owners = [
+    return {
         int(fields[4])
         for fields in lines
-        if fields[1] == "FLOCK" and fields[5].endswith(f":{first.parent.stat().st_ino}")
-    ]
-    assert len(owners) <= 1
-    return owners[0] if owners else 0
+        if fields[1] == "FLOCK" and fields[5].endswith(f":{inode}")
+    }
 
 
 class Devices:

@@ -301,7 +301,7 @@ def make_unusable(place: Machine, fault: str) -> None:
 
 def test_a_command_works_on_a_full_disk() -> None:
     """What it had stored before leaves later."""
-    with serving(counting) as server, machine(server.url, jitter=60) as place:
+    with serving(counting) as server, machine(server.url, jitter=36_000) as place:
         place.run("telemetry", "on")
         full = ("sh", "-c", 'ulimit -f 0; exec "$@"', "sh")
 
@@ -317,7 +317,7 @@ def test_a_command_works_on_a_full_disk() -> None:
 
 @pytest.mark.parametrize("word", ["off", "forget"])
 def test_a_withdrawal_wipes_what_waits_and_ends_the_sender(word: str) -> None:
-    with serving(counting) as server, machine(server.url, jitter=600) as place:
+    with serving(counting) as server, machine(server.url, jitter=36_000) as place:
         place.run("telemetry", "on")
         place.run("convert", "dark")
         assert wait_until(lambda: len(place.senders()) == 1)

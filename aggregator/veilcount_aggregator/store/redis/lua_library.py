@@ -25,7 +25,7 @@ PARTS = ("ledger", "guard", "tallies", "commit", "retention", "records", "batche
 _VERDICTS = (Verdict.COUNTED, Verdict.DUPLICATE, Verdict.STALE, Verdict.FULL, Verdict.OVER_BUDGET)
 
 #: the sizes of tallies, the same for Lua and Python
-_SIZES = ("PAGE", "SPARSE", "COUNTER_BYTES", "PAGES_A_BYTE", "DENSE_LIMIT", "HASH_PAGE")
+_SIZES = ("PAGE", "SPARSE", "PAGES_A_BYTE", "DENSE_LIMIT", "HASH_PAGE")
 
 
 @cache

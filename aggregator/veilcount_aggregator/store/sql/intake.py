@@ -217,8 +217,6 @@ class _Turn:
         """Yield small tallies that have grown, and by how many reports."""
         series, tallies = self._state.series, self._remembered.tallies
         for cell, messages in self.counted():
-            if len(tallies[cell]) < series.counters:
-                tallies[cell] = pad_zeros(tallies[cell], series.counters)
             counters = tallies[cell]
             counters += tally(series.collection, messages)
             yield self.number, *cell, len(messages), encode_numbers(counters)

@@ -9,17 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
 
 from veilcount_analysis.series.series import Series
 
 from ..interface import Cell
 from ..series_reports import Counters, Quota
-from ..transfer_format import decode_numbers
+from ..transfer_format import decode_numbers, pad_zeros
 from .sql_connection import SqlConnection
 from .tallies import SqlTally
 
-#: with more numbers and tallies in memory, all are forgotten: 8 MB of the largest tallies
-MOST_ENTRIES = 2048
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
+#: with more in memory, all is forgotten
+MOST_BYTES = 8 << 20
+#: what a number takes with its key; a tally takes that, and its counters
+NUMBER_BYTES = 200
 
 _SERIES = "select number, dropped from series where fingerprint = ?"
 _NEW_ROWS = "select rows from new_rows where series = ? and period = ?"
@@ -44,51 +52,70 @@ def ensure_series(database: SqlConnection, fingerprint: str) -> tuple[int, int]:
     return inserted.lastrowid or 0, 0
 
 
-class _Numbers:
+@dataclass(slots=True)
+class Memory:
+    """How much is remembered."""
+
+    size: int = 0  # bytes
+
+
+class _Numbers(dict[_Key, _Value]):
     """Numbers of a series, each read when it is first needed."""
 
-    def __init__(self, database: SqlConnection, number: int) -> None:
+    def __init__(self, database: SqlConnection, number: int, memory: Memory) -> None:
         self._database = database
         self._number = number
+        self._memory = memory
+
+    def __missing__(self, key: _Key) -> _Value:
+        value = self[key] = self._read(key)
+        self._memory.size += NUMBER_BYTES + (value.nbytes if isinstance(value, np.ndarray) else 0)
+        return value
+
+    def _read(self, key: _Key) -> _Value:
+        raise NotImplementedError
 
 
-class NewRows(_Numbers, dict[int, int]):
+class NewRows(_Numbers[int, int]):
     """The new rows of each period."""
 
-    def __missing__(self, period: int) -> int:
+    def _read(self, period: int) -> int:
         row = self._database.execute(_NEW_ROWS, (self._number, period)).fetchone()
-        self[period] = row[0] if row else 0
-        return self[period]
+        rows: int = row[0] if row else 0
+        return rows
 
 
-class HourlyRows(_Numbers, dict[Quota, int]):
+class HourlyRows(_Numbers[Quota, int]):
     """The new rows of each quota."""
 
-    def __missing__(self, quota: Quota) -> int:
+    def _read(self, quota: Quota) -> int:
         key = (quota.hour, self._number, quota.source)
         row = self._database.execute(_HOURLY, key).fetchone()
         if row is None:
             old = quota.hour - _HOURS_KEPT
             self._database.execute("delete from hourly where hour <= ?", (old,))
-        self[quota] = row[0] if row else 0
-        return self[quota]
+        rows: int = row[0] if row else 0
+        return rows
 
 
-class SpentRows(_Numbers, dict[int, Counters]):
+class SpentRows(_Numbers[int, Counters]):
     """How many rows of each epoch have spent 1, 2, .. slots."""
 
-    def __missing__(self, epoch: int) -> Counters:
+    def _read(self, epoch: int) -> Counters:
         row = self._database.execute(_SPENT_ROWS, (self._number, epoch)).fetchone()
-        self[epoch] = decode_numbers(row[0] if row else b"")
-        return self[epoch]
+        return decode_numbers(row[0] if row else b"")
 
 
-class SmallTallies(_Numbers, dict[Cell, Counters]):
+class SmallTallies(_Numbers[Cell, Counters]):
     """The counters of each small tally."""
 
-    def __missing__(self, cell: Cell) -> Counters:
-        self[cell] = SqlTally(self._database, self._number, cell).whole()
-        return self[cell]
+    def __init__(self, database: SqlConnection, number: int, memory: Memory, counters: int) -> None:
+        super().__init__(database, number, memory)
+        self._counters = counters
+
+    def _read(self, cell: Cell) -> Counters:
+        whole = SqlTally(self._database, self._number, cell).whole()
+        return pad_zeros(whole, self._counters)
 
 
 @dataclass(slots=True)
@@ -102,37 +129,32 @@ class RememberedSeries:
     spent_rows: SpentRows
     tallies: SmallTallies
 
-    @property
-    def entries(self) -> int:
-        """How many numbers and tallies are in memory."""
-        numbers = len(self.new_rows) + len(self.hourly) + len(self.spent_rows)
-        return numbers + len(self.tallies)
-
 
 class Remembered:
     """The series that groups have touched, as of the moment of the last one."""
 
     def __init__(self) -> None:
         self.moment: Hashable = None  # that a store compares with its own
+        self._memory = Memory()
         self._series: dict[str, RememberedSeries] = {}
 
     @property
     def is_full(self) -> bool:
         """Whether it is to be forgotten."""
-        return sum(series.entries for series in self._series.values()) > MOST_ENTRIES
+        return self._memory.size > MOST_BYTES
 
     def series(self, database: SqlConnection, series: Series) -> RememberedSeries:
         """Return a series: from memory, or read for the first time."""
         remembered = self._series.get(series.fingerprint)
         if remembered is None:
             number, dropped = ensure_series(database, series.fingerprint)
-            remembered = RememberedSeries(
+            place = (database, number, self._memory)
+            remembered = self._series[series.fingerprint] = RememberedSeries(
                 number,
                 dropped,
-                NewRows(database, number),
-                HourlyRows(database, number),
-                SpentRows(database, number),
-                SmallTallies(database, number),
+                NewRows(*place),
+                HourlyRows(*place),
+                SpentRows(*place),
+                SmallTallies(*place, series.counters),
             )
-            self._series[series.fingerprint] = remembered
         return remembered

@@ -102,6 +102,7 @@ class OpenIdProvider:
                 code=answer["code"],
                 code_verifier=attempt.verifier,
                 timeout=SECONDS,
+                allow_redirects=False,  # the code and the secret are for this endpoint
             )
             claims = self._claims(str(token["id_token"]), attempt.nonce)
         return self._sign_in.identity(_name(claims), self._groups(claims))

@@ -23,6 +23,7 @@ from veilcount_aggregator.store.redis.row_permutation import RowPermutation
 from veilcount_aggregator.store.redis.shard_client import Command
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
 from veilcount_aggregator.store.tally_size import (
+    COUNTER_BYTES,
     HASH_BYTES,
     HASH_PAGES,
     PAGE,
@@ -308,6 +309,16 @@ def test_small_tallies_take_what_is_reckoned(server: RedisServer, store: RedisSt
 
     reckoned = 40 * sum(tally_bytes(which.counters) for which in kinds)
     assert usage(server) / 1.1 < reckoned < 2 * usage(server)
+
+
+def test_a_small_tally_is_made_at_its_full_length(server: RedisServer, store: RedisStore) -> None:
+    """One that grew counter by counter would be given twice what it needs."""
+    assert send(store, DAILY, report(1, message=0)) == [Verdict.COUNTED]
+
+    with server.connection() as connection:
+        (key,) = connection.scan_iter("*:tally:*")
+        assert connection.strlen(key) == COUNTER_BYTES * DAILY.counters
+    assert store.counters(DAILY, [Cell(0, 0)]).tolist() == [1, 0, 0]
 
 
 def test_a_page_that_fills_while_it_is_read_is_read_whole(

@@ -14,6 +14,7 @@ from veilcount_aggregator.errors import StoreUnavailable
 from veilcount_aggregator.store import Quota, Store
 from veilcount_aggregator.store.memory.store import MemoryStore
 from veilcount_aggregator.store.sql import intake, remembered
+from veilcount_aggregator.store.sql.remembered import NUMBER_BYTES, RememberedSeries
 from veilcount_aggregator.store.sqlite.store import SqliteStore
 from veilcount_shared.verdict import Verdict
 
@@ -158,9 +159,16 @@ def test_a_group_that_fails_leaves_nothing_in_memory(
 
 def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a series with many cells, as of many series."""
-    monkeypatch.setattr(remembered, "MOST_ENTRIES", 100)
+    monkeypatch.setattr(remembered, "MOST_BYTES", 20_000)
     with closing(open_at(tmp_path / "store.db")) as store:
         for period in range(60):
             send(store, ARMS, *(report(number, period, segment=number % 2) for number in range(4)))
 
-            assert sum(each.entries for each in store._remembered._series.values()) < 110
+            assert sum(map(size, store._remembered._series.values())) < 22_000
+
+
+def size(series: RememberedSeries) -> int:
+    """Return what a series takes in memory, as it is counted."""
+    arrays = [*series.spent_rows.values(), *series.tallies.values()]
+    numbers = len(series.new_rows) + len(series.hourly) + len(arrays)
+    return numbers * NUMBER_BYTES + sum(each.nbytes for each in arrays)

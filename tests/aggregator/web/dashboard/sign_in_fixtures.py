@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-from flask import Flask, request
+from flask import Flask, redirect, request
+from flask.typing import ResponseReturnValue
 from joserfc import jwt
 from joserfc.jwk import RSAKey
 from werkzeug.serving import make_server
@@ -59,6 +60,7 @@ class Provider:
         {"alg": "RS256", "kid": key.kid}, claims, key
     )
     begun: dict[str, Mapping[str, str]] = field(default_factory=dict)  # by code
+    moved_to: str = ""  # where its token endpoint sends who asks, if anywhere
 
     def app(self) -> Flask:
         made = Flask("provider")
@@ -73,7 +75,8 @@ class Provider:
             },
         )
         made.add_url_rule("/keys", "keys", lambda: {"keys": [self.key.as_dict(private=False)]})
-        made.add_url_rule("/token", "token", self._token, methods=["POST"])
+        made.add_url_rule("/token", "token", self._token_or_move, methods=["POST"])
+        made.add_url_rule("/moved", "moved", self._token, methods=["POST"])
         return made
 
     def confirm(self, address: str) -> dict[str, str]:
@@ -82,6 +85,9 @@ class Provider:
         code = secrets.token_urlsafe()
         self.begun[code] = attempt
         return {"code": code, "state": attempt["state"]}
+
+    def _token_or_move(self) -> ResponseReturnValue:
+        return redirect(self.moved_to, 307) if self.moved_to else self._token()
 
     def _token(self) -> tuple[dict[str, object], int]:
         """Answer as OAuth 2 says: each code once, to this client, with the challenge's answer."""

@@ -192,6 +192,13 @@ def test_a_provider_of_another_name_logs_nobody_in(visitor: Visitor, provider: P
     assert provider.issuer not in page.text  # what happened is in the log alone
 
 
+def test_a_code_and_the_secret_go_to_one_address_only(visitor: Visitor, provider: Provider) -> None:
+    provider.moved_to = "/moved"
+
+    assert signed_in(visitor, provider).status == 502
+    assert provider.begun  # the code was not used
+
+
 def test_a_provider_that_hangs_keeps_few_threads(deployed: Deployment, provider: Provider) -> None:
     """The others get an answer at once: a log-in by key, and every page, goes on."""
     hung, goes_on = threading.Semaphore(0), threading.Event()

@@ -60,18 +60,25 @@ local function refusal(base, store, life)
   end
 end
 
-local function guarded(work)
+-- The work gets the base, the life in which it is done, and the other arguments.
+local function checked(work)
   return function(keys, args)
-    return refusal(keys[1], args[1], args[2]) or work(keys[1], unpack(args, 3))
+    local base, store, life = keys[1], args[1], args[2]
+    return refusal(base, store, life) or work(base, life, unpack(args, 3))
   end
+end
+
+local function guarded(work)
+  return checked(function(base, _, ...)
+    return work(base, ...)
+  end)
 end
 
 -- What is acknowledged to somebody: the reply has the height and the life before the result.
 local function raising(work)
-  return guarded(function(base, ...)
+  return checked(function(base, life, ...)
     local result = work(base, ...)
-    local key = base .. ':height'
-    return {call('HINCRBY', key, 'height', 1), call('HGET', key, 'life'), result}
+    return {call('HINCRBY', base .. ':height', 'height', 1), life, result}
   end)
 end
 

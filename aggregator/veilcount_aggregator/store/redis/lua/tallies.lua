@@ -25,12 +25,11 @@ local function index_bytes(counters)
   return math.ceil(math.ceil(counters / PAGE) / PAGES_A_BYTE)
 end
 
--- Made at its full length: a string that grows bit by bit is given twice what it needs.
+-- Made at its full length, which nothing added to the last counter does: a string that grows bit by
+-- bit is given twice what it needs.
 local function write_string(tally)
   local operations = {}
-  if call('STRLEN', tally.key) < COUNTER_BYTES * tally.counters then
-    operations = {'SET', 'i64', '#' .. tally.counters - 1, 0}
-  end
+  add(operations, tally.counters - 1, 0)
   for at = 1, #tally.places do
     add(operations, tally.places[at], tally.counts[at])
   end
