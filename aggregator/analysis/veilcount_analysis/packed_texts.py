@@ -15,23 +15,23 @@ class PackedTexts(Sequence[str]):
     """Strings without line feeds, each block of them in lines of UTF-8."""
 
     blocks: tuple[bytes, ...]
-    count: int
+    size: int
 
     @classmethod
     def from_texts(cls, texts: Iterable[str]) -> PackedTexts:
         """Take the strings one after the other."""
-        blocks, count, remaining = [], 0, iter(texts)
+        blocks, size, remaining = [], 0, iter(texts)
         while block := list(islice(remaining, BLOCK)):
             blocks.append("\n".join(block).encode(errors="surrogatepass"))
-            count += len(block)
-        return cls(tuple(blocks), count)
+            size += len(block)
+        return cls(tuple(blocks), size)
 
     def in_blocks(self) -> Iterator[list[str]]:
         """Yield the strings of each block."""
         return map(_lines, self.blocks)
 
     def __len__(self) -> int:
-        return self.count
+        return self.size
 
     def __iter__(self) -> Iterator[str]:
         return chain.from_iterable(self.in_blocks())
@@ -41,7 +41,7 @@ class PackedTexts(Sequence[str]):
     @overload
     def __getitem__(self, place: slice) -> tuple[str, ...]: ...
     def __getitem__(self, place: int | slice) -> str | tuple[str, ...]:
-        places = range(self.count)[place]
+        places = range(self.size)[place]
         if isinstance(places, range):
             return tuple(self[one] for one in places)
         return _lines(self.blocks[places // BLOCK])[places % BLOCK]

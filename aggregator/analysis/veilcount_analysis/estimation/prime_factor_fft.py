@@ -80,7 +80,7 @@ class CycleGrid:
 
     def _turned_rows(self, take: Callable[[Places], Values], precision: type) -> Turned:
         """Return the transform of each row of a line."""
-        turned = np.empty((self.rows, self.columns // 2 + 1), precision)
+        turned: Turned = np.empty((self.rows, self.columns // 2 + 1), precision)
         for rows, places in self._rows():
             values = take(np.minimum(places, self.length - 1))
             values[places >= self.length] = 0
