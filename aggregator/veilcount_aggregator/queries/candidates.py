@@ -76,7 +76,7 @@ class CandidateRecord(msgspec.Struct, frozen=True):
     def with_call(self, hashes: Hashes) -> tuple[CandidateRecord, float]:
         """Return the record with a call's tests, and the chance at which they are made."""
         distinct = np.unique(hashes)
-        digest = hashlib.sha256(distinct).digest()[:16]
+        digest = hashlib.sha256(distinct.data).digest()[:16]
         for paid, alpha in self.calls:
             if paid == digest:
                 return self, alpha

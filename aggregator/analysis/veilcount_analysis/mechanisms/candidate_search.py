@@ -18,7 +18,7 @@ from ..estimation.open_strings import find, part_scores, possible
 from ..estimation.string_tree import discover
 from ..packed_texts import PackedTexts
 from .handler import refuse_true_values, typed_handler
-from .hashed_strings import HashedStringsHandler
+from .hashed_strings import BucketCounts, HashedStringsHandler
 
 MAX_CANDIDATES = 1_000_000  # at a time
 LISTED = "values are listed, so there are no candidates"
@@ -135,7 +135,7 @@ class ReadBuckets:
 
     handler: HashedStringsHandler
     sizes: Counts
-    supports: Counts
+    supports: BucketCounts
     scores: Floats
     covers: int = 0
 
@@ -164,7 +164,7 @@ class ReadBuckets:
     def falling(self, buckets: Sequence[Counts]) -> Counts:
         """Return the order of strings by their shares, by their buckets in the last parts."""
         rows = zip(self.supports[-len(buckets) :], buckets, strict=True)
-        counts = [row[at] for row, at in rows]
+        counts = [row[at].astype(np.int64) for row, at in rows]
         shares = self.handler.evidence_of(self.sizes, counts, self.covers).points
         return np.argsort(-shares, kind="stable")
 

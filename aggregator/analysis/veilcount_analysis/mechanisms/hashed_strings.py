@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -27,7 +28,7 @@ from .handler import ShareHandler, handles
 from .projective_geometry import ProjectiveGeometryHandler
 from .sampling import Ints, Mixture, summed
 
-BucketCounts = NDArray[np.uint32] | NDArray[np.int64]
+BucketCounts = NDArray[np.integer[Any]]
 
 
 @handles(HashedStrings)

@@ -89,7 +89,7 @@ def command(
     /,
     *,
     name: str,
-    params: dict[str, list[str]],
+    params: dict[str, Sequence[str]],
     candidates: TextIO | None,
     form: str,
     output: str,
