@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.stats import poisson
 from tests.processes import forget_peak, peak_megabytes
 
 from veilcount_analysis.estimation.find_budget import chance_of_first
 from veilcount_analysis.mechanisms.candidate_search import Candidates, discovered, found_places
+from veilcount_analysis.scipy_modules import stats  # not in the process that is measured
 from veilcount_analysis.simulation import Population, simulate
 from veilcount_analysis.simulation.string_search import draw_beginnings
 from veilcount_shared.domain import PREFIX_BITS, PREFIXES, OpenStrings
@@ -88,7 +88,7 @@ def _discovered(n: int, epsilon: int, at: str, least: float | None, seeds: int) 
 
 
 def _few_false(mean: float, seeds: int) -> bool:
-    return bool(mean * seeds <= poisson.isf(ALPHA, FALSE * seeds))
+    return bool(mean * seeds <= stats.poisson.isf(ALPHA, FALSE * seeds))
 
 
 # -- each in a process of its own ------------------------------------------------------------------
@@ -96,13 +96,13 @@ def _few_false(mean: float, seeds: int) -> bool:
 
 def search(n: int, epsilon: int, seeds: int) -> dict[str, Any]:
     """Search a million candidates in the reports of n devices, once for each seed."""
-    collection, texts = ask(LISTED, epsilon), [f"word {place}" for place in range(CANDIDATES)]
+    collection, texts = ask(LISTED, epsilon), (f"word {place}" for place in range(CANDIDATES))
     hashed, candidates = timed(Candidates.from_texts, LISTED, texts)
     alpha = chance_of_first(CANDIDATES)
     rounds, searched, start = [], [], peak_megabytes()
     for seed in range(seeds):
         generator = np.random.default_rng(seed)
-        popular = generator.permutation(CANDIDATES)[:STRINGS]
+        popular = generator.permutation(CANDIDATES)[:STRINGS].copy()
         people = Population(candidates.places[popular], _devices(n, STRINGS, generator))
         counters = simulate(collection, people, generator)
         forget_peak()  # that of the simulation is none of a search

@@ -55,7 +55,7 @@ def reported(seed: int, held: tuple[tuple[str, int], ...] = tuple(HELD.items()))
 
 
 def found(seed: int, dictionary: tuple[str, ...] = ()) -> tuple[str, ...]:
-    return discovered(WORD, reported(seed), dictionary, 0.25).texts
+    return tuple(discovered(WORD, reported(seed), dictionary, 0.25).texts)
 
 
 def test_frequent_strings_are_found_the_most_frequent_first_and_few_that_nobody_has() -> None:

@@ -76,7 +76,7 @@ class CandidateRecord(msgspec.Struct, frozen=True):
     def with_call(self, hashes: Hashes) -> tuple[CandidateRecord, float]:
         """Return the record with a call's tests, and the chance at which they are made."""
         distinct = np.unique(hashes)
-        digest = hashlib.sha256(distinct.tobytes()).digest()[:16]
+        digest = hashlib.sha256(distinct.data).digest()[:16]
         for paid, alpha in self.calls:
             if paid == digest:
                 return self, alpha
@@ -110,21 +110,26 @@ class StoredSearches:
         strings, tested = Candidates.from_texts(domain, record.found), record.count.estimate
         alpha = chance_of_call(1, record.left, min(tested + 1, MOST_TESTS))
         return CandidateSearch(
-            strings.texts, strings.places, 0, round(tested), alpha, discovers=bool(domain.prefixes)
+            tuple(strings.texts),
+            strings.places,
+            0,
+            round(tested),
+            alpha,
+            discovers=bool(domain.prefixes),
         )
 
     def test(
         self, whole: Tally, candidates: Candidates, about: Sequence[object]
     ) -> CandidateSearch:
         """Count a test of each candidate, and return those found: what is shown was paid for."""
-        hashes, named = candidates.hashes ^ _hash_of(about), candidates.texts
-        tested, alpha = self._pay(hashes)
+        named = candidates.texts
+        tested, alpha = self._pay(candidates.hashes ^ _hash_of(about))
         chosen = found_places(
             self.series.collection, whole.counters, candidates, alpha, whole.covers
         )
         texts = tuple(named[index] for index in chosen.tolist())
         self._remember(texts)
-        places, few = candidates.places[chosen], named[:MAX_MISSING]
+        places, few = candidates.places_at(chosen), tuple(named[:MAX_MISSING])
         return CandidateSearch(texts, places, len(named), round(tested), alpha, few)
 
     def discover(
@@ -139,7 +144,7 @@ class StoredSearches:
         )
         self._remember(strings.texts)
         return CandidateSearch(
-            strings.texts, strings.places, 0, round(tested), expected, discovers=True
+            tuple(strings.texts), strings.places, 0, round(tested), expected, discovers=True
         )
 
     def _record(self) -> CandidateRecord:

@@ -34,7 +34,7 @@ from ...processes import peak_megabytes
 from .collection_fixtures import question
 
 Ints = NDArray[np.int64]
-MOST_MEGABYTES = 260  # 275 in double precision
+MOST_MEGABYTES = 245  # 275 in double precision
 
 SEARCH = """
 import numpy as np

@@ -19,8 +19,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from math import sqrt
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..scipy_modules import special
 from .confidence_intervals import Alpha, Bools, Counts, Ends, Floats, quantile
@@ -160,7 +162,9 @@ class PartSupports:
         return self.part.poisoned(min(fakes * received / self.part.n, ALL_FAKE))
 
 
-def part_scores(supports: Counts, sizes: Counts, response: ResponseDistribution) -> Floats:
+def part_scores(
+    supports: NDArray[np.integer[Any]], sizes: Counts, response: ResponseDistribution
+) -> Floats:
     """Return how many standard errors the supports of each part lie above noise."""
     n = np.maximum(sizes, 1)[:, np.newaxis]
     error = np.sqrt(response.floor / n) / response.gap

@@ -21,9 +21,9 @@ from ..scipy_modules import fft
 
 Places = NDArray[np.int32]  # of at most 2^22
 Values = NDArray[Any]
-Turned = NDArray[np.complex128]
+Turned = NDArray[Any]  # complex, of either precision
 
-AT_ONCE = 64  # rows: a megabyte or two
+AT_ONCE = 32  # rows or columns: a megabyte or two
 PRIMES = (2, 3, 5, 7, 11)  # of which a transform's length is made, to be quick
 SIDE = 1 << 13
 ASPECT = 4  # of the longer side to the shorter
@@ -31,7 +31,11 @@ ASPECT = 4  # of the longer side to the shorter
 
 @dataclass(frozen=True, slots=True)
 class CycleGrid:
-    """Where a line of `length` and one that repeats itself are convolved; nothing wraps around."""
+    """Where a line of `length` and one that repeats itself are convolved; nothing wraps around.
+
+    All is computed in double precision. What waits between rows and columns is as long as the grid:
+    `precision` is that in which it is kept, and rounded.
+    """
 
     length: int
     rows: int
@@ -40,50 +44,62 @@ class CycleGrid:
     @classmethod
     def from_length(cls, length: int) -> CycleGrid:
         """Return the smallest."""
-        return cls(length, *_sides(2 * length - 1))
+        return cls(length, *_sides(2 * length))
 
-    def repeated(self, marks: NDArray[np.bool_]) -> Turned:
+    def repeated(self, marks: NDArray[np.bool_], precision: type = np.complex128) -> Turned:
         """Return the transform of marks that stand again before their line, as after it."""
-        grid = np.zeros((self.rows, self.columns))
-        there = np.flatnonzero(marks)
-        for places in (there, there[there > 0] - self.length):
-            grid[places % self.rows, places % self.columns] = 1
-        return _upright(fft.rfft(grid, axis=1))
+        turned = self._turned_rows(marks.__getitem__, np.complex128)
+        kept = turned if precision is np.complex128 else np.empty_like(turned, precision)
+        # by a whole line, backwards
+        shift_rows, shift_columns = (
+            np.exp(2j * np.pi * (self.length * np.arange(side) % side) / side)
+            for side in (self.rows, self.columns)
+        )
+        for columns in self._columns():
+            block = fft.fft(turned[:, columns], axis=0)
+            kept[:, columns] = block + block * np.outer(shift_rows, shift_columns[columns])
+        return kept
 
-    def transform(self, take: Callable[[Places], Values]) -> Turned:
-        """Return the transform of a line; `take` gives what stands at some of its places."""
-        turned = np.empty((self.rows, self.columns // 2 + 1), np.complex128)
-        for rows, places in self._blocks():
+    def convolve(
+        self, take: Callable[[Places], Values], repeated: Turned, precision: type = np.complex128
+    ) -> Iterator[tuple[Places, Values]]:
+        """Yield the convolution of a line, in some order: places, and what stands there.
+
+        `take` gives what the line has at some places.
+        """
+        turned = self._turned_rows(take, precision)
+        for columns in self._columns():
+            block = fft.fft(turned[:, columns].astype(np.complex128), axis=0, overwrite_x=True)
+            block *= repeated[:, columns]
+            turned[:, columns] = fft.ifft(block, axis=0, overwrite_x=True)
+        for rows, places in self._rows():
+            block = turned[rows].astype(np.complex128)
+            grid = fft.irfft(block, n=self.columns, axis=1, overwrite_x=True)
+            there = places < self.length
+            yield places[there], np.take_along_axis(grid, places % self.columns, axis=1)[there]
+
+    def _turned_rows(self, take: Callable[[Places], Values], precision: type) -> Turned:
+        """Return the transform of each row of a line."""
+        turned: Turned = np.empty((self.rows, self.columns // 2 + 1), precision)
+        for rows, places in self._rows():
             values = take(np.minimum(places, self.length - 1))
             values[places >= self.length] = 0
             grid = np.zeros((len(places), self.columns))
             np.put_along_axis(grid, places % self.columns, values, axis=1)
             turned[rows] = fft.rfft(grid, axis=1, overwrite_x=True)
-        return _upright(turned)
+        return turned
 
-    def line(self, turned: Turned) -> Iterator[tuple[Places, Values]]:
-        """Yield the line of a transform, in some order: places, and what stands there.
-
-        The transform is used up.
-        """
-        flat: Turned = fft.ifft(turned, axis=0, overwrite_x=True)
-        for rows, places in self._blocks():
-            grid = fft.irfft(flat[rows], n=self.columns, axis=1)
-            there = places < self.length
-            yield places[there], np.take_along_axis(grid, places % self.columns, axis=1)[there]
-
-    def _blocks(self) -> Iterator[tuple[slice, Places]]:
+    def _rows(self) -> Iterator[tuple[slice, Places]]:
         """Yield some rows, and the places in each of them; a few lie past the line's end."""
         turns = np.arange(0, self.length, self.rows, dtype=np.int32)
         for first in range(0, self.rows, AT_ONCE):
             last = min(first + AT_ONCE, self.rows)
             yield slice(first, last), np.arange(first, last, dtype=np.int32)[:, np.newaxis] + turns
 
-
-def _upright(turned: Turned) -> Turned:
-    """Transform the columns, where they are."""
-    transformed: Turned = fft.fft(turned, axis=0, overwrite_x=True)
-    return transformed
+    def _columns(self) -> Iterator[slice]:
+        """Yield some columns of a transform."""
+        count = self.columns // 2 + 1
+        return (slice(first, min(first + AT_ONCE, count)) for first in range(0, count, AT_ONCE))
 
 
 def _sides(least: int) -> tuple[int, int]:

@@ -39,9 +39,10 @@ SMALL = 1 << 18
 #: ch. 24], rows and columns together; three transforms and a product take part, and the grid's
 #: log2(2v) is below 2 log2(v)
 ERROR = 32 * np.finfo(np.float64).eps
-#: of a transform that is rounded to single precision: that adds to a sum at most this, times
-#: the norms of both factors [Cauchy-Schwarz]
-SINGLE = float(np.finfo(np.float32).eps)
+#: of transforms that are kept in single precision: that of who meets whom, that of the cells' rows,
+#: and their product. Each adds to a sum at most half an eps, times the norms of both factors
+#: [Cauchy-Schwarz]; a fourth is for what they round together
+SINGLE = 2 * float(np.finfo(np.float32).eps)
 BLOCK = 1 << 18  # cells or vectors at a time
 DIGIT = 18  # bits, of counts that are too many for one transform: few enough for any length
 MASK = (1 << DIGIT) - 1
@@ -61,13 +62,12 @@ class Cycle:
     def supports(self, cells: Counts, wanted: range) -> Counts:
         """Return how many reports' hyperplanes hold each wanted point: exactly, in integers.
 
-        What all cells have in common is taken off first and each point is given its share of it.
-        Single precision serves for the transform of who meets whom until the rest is of some 10^8
-        reports; then it is made in double precision. If the rest is still so large that a
-        transform might err by a quarter, its digits go one by one. The rest is not kept during a
-        transform: it is as long as all cells.
+        The mean of all cells is taken off first, and each point is given its share of it.
+        Transforms are kept in single precision until the remainder is of some 10^7 reports, then in
+        double precision. If it is so large that these might err by a quarter, its digits go one by
+        one. The remainder is not kept during a transform: it is as long as all cells.
         """
-        common = int(cells.min())
+        common = round(float(cells.mean()))
         norm = _norm(cells, common) * np.sqrt(2 * self.owned)  # the repeated ones too
         error = ERROR * np.log2(len(cells))
         if (error + SINGLE) * norm < 1 / 4:
@@ -84,20 +84,17 @@ class Cycle:
         """Return the transform of who meets whom, in double precision."""
         return self.grid.repeated(np.unpackbits(self.marks, count=self.grid.length) == 1)
 
-    def _rounded(
-        self,
-        take: Callable[[Numbers], Counts],
-        wanted: range,
-        meets: Turned | NDArray[np.complex64],
-    ) -> Counts:
-        """Multiply the transforms."""
-        turned = self.grid.transform(lambda places: take(self.hyperplanes[places]))
-        turned *= meets
-        supports = np.empty(len(wanted) + 1, np.int64)  # the last: of points that are not wanted
-        for places, line in self.grid.line(turned):
+    def _rounded(self, take: Callable[[Numbers], Counts], wanted: range, meets: Turned) -> Counts:
+        """Convolve in the precision of `meets`."""
+        kind = np.int32 if meets.dtype == np.complex64 else np.int64  # no sum is beyond the norm
+        supports = np.empty(len(wanted) + 1, kind)  # the last: of points that are not wanted
+        line = self.grid.convolve(
+            lambda places: take(self.hyperplanes[places]), meets, meets.dtype.type
+        )
+        for places, sums in line:
             at = (self.points[places] - np.int32(wanted.start)).view(np.uint32)  # never below 0
-            supports[np.minimum(at, len(wanted))] = np.rint(line)
-        return supports[:-1]
+            supports[np.minimum(at, len(wanted))] = np.rint(sums)
+        return supports[:-1].astype(np.int64)
 
 
 def _norm(cells: Counts, common: int) -> float:
@@ -120,7 +117,7 @@ def _made(q: int, t: int) -> Cycle:
     first = _first_coordinates(gf, low, v + t)
     grid = CycleGrid.from_length(v)
     marks = first[:v] == 0
-    meets = grid.repeated(marks).astype(np.complex64)  # first: before the rest takes memory
+    meets = grid.repeated(marks, np.complex64)  # first: before the rest takes memory
     # backwards from u_v, which is u_0 up to a scalar
     backwards = [first[place + v : place : -1] for place in range(t)]
     return Cycle(

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from ..errors import QueryError
 from ..estimation import LookCount, View
 from ..estimation.poisoning import FAKES
+from ..packed_texts import PackedTexts
 from ..query_params import Level, QueryParams, SeriesFilter, parameter
 
 PAGE_SIZE = 100
@@ -47,9 +48,11 @@ def parse_segments(name: str, words: Sequence[str]) -> tuple[tuple[str, str], ..
     return tuple(segments)
 
 
-def parse_candidates(name: str, words: Sequence[str]) -> tuple[str, ...]:
+def parse_candidates(name: str, words: Sequence[str]) -> PackedTexts:
     """Return strings that are written one by one or in lines."""
-    lines = tuple(line for word in words for line in word.splitlines() if line.strip())
+    lines = PackedTexts.from_texts(
+        line for word in words for line in word.splitlines() if line.strip()
+    )
     if not lines:
         raise QueryError(name, list(words), "give a string, or several in lines")
     return lines
@@ -151,11 +154,12 @@ class EstimateQuery(SelectionQuery):
         parameter("Of tables: only these two questions.", metavar="ONE,TWO"),
     ] = None
     candidates: Annotated[
-        tuple[str, ...],
+        Sequence[str],
         parameter(
             "Of open strings: look for these, several in lines; those found are listed. Each counts"
             " as tested once for a range of days and a segment, for good.",
             parse=parse_candidates,
+            repeated=True,
             metavar="STRING",
         ),
     ] = ()

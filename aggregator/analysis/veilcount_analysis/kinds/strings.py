@@ -92,7 +92,7 @@ class Strings(SummedKind[OpenStrings]):
         texts, places = search.texts, search.places
         if query.values:
             candidates = candidates_of(self.domain, query.values, "values")
-            texts, places = candidates.texts, candidates.places
+            texts, places = tuple(candidates.texts), candidates.places
         return SelectedValues(texts, places, None, self._facts(search, whole))
 
     def _search(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,47 +12,45 @@ from numpy.typing import NDArray
 from veilcount_shared import Collection
 from veilcount_shared.domain import HALVES, OpenStrings, normalized
 
-from ..estimation.confidence_intervals import Counts, Floats
+from ..estimation.confidence_intervals import Bools, Counts, Floats
 from ..estimation.letter_model import LetterModel
 from ..estimation.open_strings import find, part_scores, possible
 from ..estimation.string_tree import discover
+from ..packed_texts import PackedTexts
 from .handler import refuse_true_values, typed_handler
-from .hashed_strings import HashedStringsHandler
+from .hashed_strings import BucketCounts, HashedStringsHandler
 
 MAX_CANDIDATES = 1_000_000  # at a time
 LISTED = "values are listed, so there are no candidates"
-BLOCK = 1 << 14  # candidates that are hashed, and looked up, together
+BLOCK = 1 << 14  # candidates that are looked up together
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidates:
     """Distinct strings as a device hashes them; a place is the first bits of a hash."""
 
-    texts: tuple[str, ...]
+    texts: Sequence[str]
     hashes: NDArray[np.uint64]
     place_bits: int
     unreadable: tuple[str, ...] = ()
 
     @classmethod
-    def from_texts(cls, domain: OpenStrings, texts: Sequence[str]) -> Candidates:
-        """Return candidates; `unreadable` are those that no device can report."""
-        normalized_texts: dict[str, None] = {}
-        unreadable = []
-        for candidate in texts:
-            text = normalized(candidate)
-            if text is None:
-                unreadable.append(candidate)
-            else:
-                normalized_texts[text] = None
-        candidates = tuple(normalized_texts)
+    def from_texts(cls, domain: OpenStrings, texts: Iterable[str]) -> Candidates:
+        """Read candidates one after the other; `unreadable` are those that no device can report."""
+        unreadable: list[str] = []
+        readable = PackedTexts.from_texts(_normalized(texts, unreadable))
         last = domain.prefixes[-1] if domain.prefixes else 0
         bits = domain.bucket_bits if domain.prefixes else HALVES * domain.bucket_bits
-        hashes = np.empty(len(candidates), np.uint64)
-        for begin in range(0, len(candidates), BLOCK):
-            part = candidates[begin : begin + BLOCK]
-            digests = b"".join(domain.digest(text, last)[:8] for text in part)
-            hashes[begin : begin + len(part)] = np.frombuffer(digests, ">u8")
-        return cls(candidates, hashes, bits, tuple(unreadable))
+        digests = b"".join(
+            b"".join(domain.digest(text, last)[:8] for text in block)
+            for block in readable.in_blocks()
+        )
+        hashes = np.frombuffer(digests, ">u8").astype(np.uint64)
+        distinct = _first_of_each(readable, hashes)
+        if not distinct.all():
+            readable = PackedTexts.from_texts(compress(readable, distinct.tolist()))
+            hashes = hashes[distinct]
+        return cls(readable, hashes, bits, tuple(unreadable))
 
     @property
     def places(self) -> Counts:
@@ -61,6 +60,27 @@ class Candidates:
     def places_at(self, rows: slice | Counts) -> Counts:
         """Return the places of some."""
         return (self.hashes[rows] >> np.uint64(64 - self.place_bits)).astype(np.int64)
+
+
+def _normalized(texts: Iterable[str], unreadable: list[str]) -> Iterator[str]:
+    """Yield texts as devices report them, and append to `unreadable` what none can report."""
+    for candidate in texts:
+        text = normalized(candidate)
+        if text is None:
+            unreadable.append(candidate)
+        else:
+            yield text
+
+
+def _first_of_each(texts: PackedTexts, hashes: NDArray[np.uint64]) -> Bools:
+    """Mark the first of the same texts: only those are compared whose hashes are the same."""
+    ordered = np.sort(hashes)
+    recurring = np.isin(hashes, ordered[1:][ordered[1:] == ordered[:-1]])
+    seen: set[str] = set()
+    for place, text in compress(enumerate(texts), recurring.tolist()):
+        recurring[place] = text in seen
+        seen.add(text)
+    return ~recurring
 
 
 def open_handler(collection: Collection) -> HashedStringsHandler:
@@ -115,7 +135,7 @@ class ReadBuckets:
 
     handler: HashedStringsHandler
     sizes: Counts
-    supports: Counts
+    supports: BucketCounts
     scores: Floats
     covers: int = 0
 
@@ -144,7 +164,7 @@ class ReadBuckets:
     def falling(self, buckets: Sequence[Counts]) -> Counts:
         """Return the order of strings by their shares, by their buckets in the last parts."""
         rows = zip(self.supports[-len(buckets) :], buckets, strict=True)
-        counts = [row[at] for row, at in rows]
+        counts = [row[at].astype(np.int64) for row, at in rows]
         shares = self.handler.evidence_of(self.sizes, counts, self.covers).points
         return np.argsort(-shares, kind="stable")
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
+from numpy.typing import NDArray
 
 from veilcount_shared.composition import Overlap
 from veilcount_shared.domain import HALVES
@@ -25,6 +27,8 @@ from ..series.packed_rows import Counters
 from .handler import ShareHandler, handles
 from .projective_geometry import ProjectiveGeometryHandler
 from .sampling import Ints, Mixture, summed
+
+BucketCounts = NDArray[np.integer[Any]]
 
 
 @handles(HashedStrings)
@@ -54,9 +58,10 @@ class HashedStringsHandler(ShareHandler[HashedStrings]):
         """Return the buckets of places in each half."""
         return np.stack(np.divmod(places, self.mechanism.k))
 
-    def bucket_supports(self, counters: Counts) -> Counts:
-        """Return how many reports support each bucket of each part."""
-        supports = np.empty((self.mechanism.parts, self.mechanism.k), np.int64)
+    def bucket_supports(self, counters: Counts) -> BucketCounts:
+        """Return how many reports support each bucket of each part, in half the memory."""
+        kind = np.uint32 if counters.sum() < 1 << 32 else np.int64
+        supports = np.empty((self.mechanism.parts, self.mechanism.k), kind)
         for row, part in zip(supports, self.parts(counters), strict=True):
             row[:] = self._geometry.supports(part)
         return supports

@@ -89,7 +89,7 @@ def command(
     /,
     *,
     name: str,
-    params: dict[str, list[str]],
+    params: dict[str, Sequence[str]],
     candidates: TextIO | None,
     form: str,
     output: str,
@@ -167,7 +167,7 @@ def _check_output(form: str, output: str) -> None:
         raise click.UsageError("Parquet is binary: give a file as --output")
 
 
-def _all_values(fetch: result_pages.Fetch, params: Mapping[str, list[str]]) -> dict[str, Any]:
+def _all_values(fetch: result_pages.Fetch, params: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     try:
         return result_pages.all_values(fetch, params)
     except result_pages.Moved as moved:

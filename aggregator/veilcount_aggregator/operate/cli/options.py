@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import fields
 from datetime import UTC, datetime
@@ -15,6 +15,7 @@ from typing import Any, TextIO, TypeVar
 import click
 from click.core import ParameterSource
 
+from veilcount_analysis.packed_texts import PackedTexts
 from veilcount_serving.errors import SettingsError
 from veilcount_shared import Collection, load_collections
 from veilcount_shared.epsilon import parse_epsilon
@@ -230,10 +231,10 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def candidate_lines(file: TextIO) -> list[str]:
+def candidate_lines(file: TextIO) -> Sequence[str]:
     """Return the candidates of a file, one a line."""
     try:
-        return file.read().splitlines()
+        return PackedTexts.from_texts(line for row in file for line in row.splitlines())
     except UnicodeDecodeError as error:
         raise click.BadParameter("give a file in UTF-8", param_hint="--candidates") from error
 

@@ -107,7 +107,7 @@ def command(
         "to": last,
         "series": series,
         "dry_run": dry_run,
-        "candidates": [] if candidates is None else options.candidate_lines(candidates),
+        "candidates": [] if candidates is None else list(options.candidate_lines(candidates)),
     }
     if not (dry_run or yes):
         _confirm(there.post(name, "releases", wanted | {"dry_run": True}))

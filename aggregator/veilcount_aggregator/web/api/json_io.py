@@ -80,7 +80,7 @@ def parse_body(kind: type[Body]) -> Body:
     if request.mimetype != JSON_TYPE:
         raise refusal("unsupported", f"give {JSON_TYPE}", "Content-Type")
     try:
-        return msgspec.json.decode(request.get_data(), type=kind)
+        return msgspec.json.decode(request.get_data(cache=False), type=kind)
     except msgspec.ValidationError as error:
         raise refusal("bad-field", str(error), "body") from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

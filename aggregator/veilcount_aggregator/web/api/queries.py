@@ -53,6 +53,7 @@ def search_candidates(api: Api, name: str, body: CandidateList) -> tuple[Estimat
     """
     words = {key: [str(word) for word in parameter] for key, parameter in body.parameters.items()}
     query = EstimateQuery.parse({**words, "candidates": body.candidates})
+    body.candidates.clear()  # a million strings take 75 MB, and the query has them packed
     return queries.estimate(api.aggregator.snapshot(), name, query), 200
 
 
