@@ -19,7 +19,6 @@ from tests.engines import CLUSTER, REDIS, engine
 from tests.processes import cpu_seconds
 
 from veilcount_aggregator.store import ROW_BYTES, Store, open_store
-from veilcount_aggregator.store.series_reports import join_reports
 
 from .memory import reports_of
 from .table import Row, Table
@@ -74,9 +73,8 @@ def _load(store: Store, pids: list[int], reports: int, seconds: float) -> Cost:
     chance, requests, app = np.random.default_rng(), 0, 0.0
     redis, begun = cpu_seconds(*pids), time.perf_counter()
     while time.perf_counter() - begun < seconds:
-        who = chance.integers(0, 256, (GROUP, 1, ROW_BYTES), np.uint8).repeat(reports, axis=1)
-        group = [reports_of(rows, np.arange(reports), SLOTS, chance) for rows in who]
-        whole = join_reports(group)  # as the intake reads bodies that are alike
+        who = chance.integers(0, 256, (GROUP, ROW_BYTES), np.uint8).repeat(reports, axis=0)
+        whole = reports_of(who, np.tile(np.arange(reports), GROUP), SLOTS, chance)
         app -= time.process_time()
         store.commit([whole], {})
         app += time.process_time()
