@@ -30,6 +30,7 @@ from .row_permutation import shard_numbers
 
 Places = NDArray[np.intp]
 _EPOCHS = 1 << 32  # more than any series has
+MANY = 1000  # reports: fewer are listed sooner than compared
 
 
 class GroupSeries(NamedTuple):
@@ -92,7 +93,7 @@ class GroupTable:
             np.concatenate([np.arange(len(table.reports)) for table in tables])[order],
             names.fields[order].tobytes(),
             GroupColumns(
-                *(column[order].tolist() for column in (limits, charged, names.places, *columns))
+                *(_listed(column, order) for column in (limits, charged, names.places, *columns))
             ),
             _joined(tables, "default_verdicts")[order],
             list(_parts(keys[order], len(series))),
@@ -141,6 +142,14 @@ def _parts(keys: Numbers, series: int) -> Iterator[GroupPart]:
         shard_and_series, epoch = divmod(key, _EPOCHS)
         shard, number = divmod(shard_and_series, series)
         yield GroupPart(shard, number, epoch, slice(*end))
+
+
+def _listed(column: Numbers, order: Places) -> list[int]:
+    """Return numbers in an order. Of many reports, most columns have one number."""
+    if len(column) > MANY and (column == column[0]).all():
+        return [int(column[0])] * len(column)
+    ordered: list[int] = column[order].tolist()
+    return ordered
 
 
 def _joined(tables: Sequence[CoalescedReports], column: str) -> NDArray[Any]:
