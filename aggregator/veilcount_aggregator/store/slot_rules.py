@@ -8,10 +8,10 @@ updates it, and the engine writes what has changed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
-from itertools import count
 from operator import and_
+from typing import Any
 
 import numpy as np
 
@@ -59,17 +59,33 @@ class SeriesState:
     refused: dict[tuple[int, int], int] = field(default_factory=dict)  # (period, verdict's code)
 
 
-def reports_of(table: SeriesReports) -> list[Report]:
+@dataclass(frozen=True, slots=True)
+class ListedReports:
+    """Reports as Python has them, in columns: a report's place, and so on as in `Report`."""
+
+    columns: tuple[Any, ...]
+
+    def __len__(self) -> int:
+        return len(self.columns[0])
+
+    def __iter__(self) -> Iterator[Report]:
+        return zip(*self.columns, strict=True)
+
+    def __getitem__(self, rows: slice) -> ListedReports:
+        if rows == slice(0, len(self)):  # nearly always, where there are many
+            return self
+        return ListedReports(tuple([column[rows] for column in self.columns]))
+
+
+def reports_of(table: SeriesReports) -> ListedReports:
     """Return reports as Python has them: a table of many series costs as much as one of few."""
     names = np.ascontiguousarray(table.rows).view(f"V{ROW_BYTES}").ravel().tolist()
-    rows = zip(table.epochs.tolist(), names, strict=True)
+    rows = list(zip(table.epochs.tolist(), names, strict=True))
     columns = (table.periods, table.segments, table.slots, table.default_verdicts, table.limits)
-    return list(zip(count(), rows, *(column.tolist() for column in columns), strict=False))
+    return ListedReports((range(len(rows)), rows, *(column.tolist() for column in columns)))
 
 
-def assign_verdicts(
-    state: SeriesState, quota: Quota | None, reports: Sequence[Report]
-) -> list[int]:
+def assign_verdicts(state: SeriesState, quota: Quota | None, reports: ListedReports) -> list[int]:
     """Return the verdict of each report, in order, and update the state."""
     if len(reports) > FEW and _count_all(state, quota, reports):
         return [_COUNTED] * len(reports)
@@ -86,9 +102,9 @@ def assign_verdicts(
     return verdicts
 
 
-def _count_all(state: SeriesState, quota: Quota | None, reports: Sequence[Report]) -> bool:
+def _count_all(state: SeriesState, quota: Quota | None, reports: ListedReports) -> bool:
     """Count all reports if none is refused, as nearly always; else change nothing: a fast path."""
-    places, rows, periods, segments, slots, otherwise, limits = zip(*reports, strict=True)
+    places, rows, periods, segments, slots, otherwise, limits = reports.columns
     masks = _masks(rows, slots)
     if masks is None or set(otherwise) != {_COUNTED}:
         return False

@@ -28,7 +28,7 @@ from ..series_reports import (
     coalesce,
     refusal_counts,
 )
-from ..slot_rules import Report, Row, SeriesState, assign_verdicts, reports_of
+from ..slot_rules import ListedReports, Row, SeriesState, assign_verdicts, reports_of
 from ..transfer_format import bitmap_bytes, encode_numbers, pad_zeros
 from .remembered import Remembered, RememberedSeries, ensure_series
 from .sql_connection import SqlConnection
@@ -178,7 +178,7 @@ class _Turn:
             *(remembered.most, remembered.dropped, rows, remembered.new_rows, remembered.hourly)
         )
 
-    def judge(self, quota: Quota | None, reports: Sequence[Report]) -> list[int]:
+    def judge(self, quota: Quota | None, reports: ListedReports) -> list[int]:
         """Return the verdicts of reports, and take those that count."""
         self._rows.look_up(row for _, row, *_ in reports)
         return assign_verdicts(self._state, quota, reports)
@@ -221,7 +221,8 @@ class _Turn:
     def counted(self) -> Iterator[tuple[Cell, Bytes]]:
         """Yield the messages of each cell."""
         for cell, places in self._state.counted.items():
-            yield cell, self._messages.take(places, 0)
+            whole = len(places) == len(self._messages)
+            yield cell, self._messages if whole else self._messages.take(places, 0)
 
     def small_tallies(self) -> Iterator[tuple[int, int, int, int, bytes]]:
         """Yield small tallies that have grown, and by how many reports."""
