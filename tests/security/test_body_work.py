@@ -97,7 +97,7 @@ CHECKS: Counted = (
 SERIES: Counted = (
     SqliteStore,
     "commit",
-    lambda _, tables, __: len({part.series.fingerprint for each in tables for part in each.parts}),
+    lambda _, group, __: len({part.series.fingerprint for table in group for part in table.parts}),
 )
 
 THOUSAND, ALL = "a thousand reports", "a thousand reports, all definitions"

@@ -49,7 +49,7 @@ class CycleGrid:
     def repeated(self, marks: NDArray[np.bool_], precision: type = np.complex128) -> Turned:
         """Return the transform of marks that stand again before their line, as after it."""
         turned = self._turned_rows(marks.__getitem__, np.complex128)
-        kept = turned if precision is np.complex128 else np.empty_like(turned, precision)
+        stored = turned if precision is np.complex128 else np.empty_like(turned, precision)
         # by a whole line, backwards
         shift_rows, shift_columns = (
             np.exp(2j * np.pi * (self.length * np.arange(side) % side) / side)
@@ -57,8 +57,8 @@ class CycleGrid:
         )
         for columns in self._columns():
             block = fft.fft(turned[:, columns], axis=0)
-            kept[:, columns] = block + block * np.outer(shift_rows, shift_columns[columns])
-        return kept
+            stored[:, columns] = block + block * np.outer(shift_rows, shift_columns[columns])
+        return stored
 
     def convolve(
         self, take: Callable[[Places], Values], repeated: Turned, precision: type = np.complex128

@@ -7,6 +7,7 @@ written. A transaction owns what is remembered: if it fails, all of it is forgot
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -59,7 +60,7 @@ class Memory:
     size: int = 0  # bytes
 
 
-class _Numbers(dict[_Key, _Value]):
+class _Numbers(dict[_Key, _Value], ABC):
     """Numbers of a series, each read when it is first needed."""
 
     def __init__(self, database: SqlConnection, number: int, memory: Memory) -> None:
@@ -72,8 +73,9 @@ class _Numbers(dict[_Key, _Value]):
         self._memory.size += NUMBER_BYTES + (value.nbytes if isinstance(value, np.ndarray) else 0)
         return value
 
+    @abstractmethod
     def _read(self, key: _Key) -> _Value:
-        raise NotImplementedError
+        """Read a number from the database."""
 
 
 class NewRows(_Numbers[int, int]):

@@ -167,7 +167,7 @@ def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def size(series: RememberedSeries) -> int:
-    """Return what a series takes in memory, as it is counted."""
+    """Return the bytes of a series in memory, as the intake counts them."""
     arrays = [*series.spent_rows.values(), *series.tallies.values()]
     numbers = len(series.new_rows) + len(series.hourly) + len(arrays)
-    return numbers * NUMBER_BYTES + sum(each.nbytes for each in arrays)
+    return numbers * NUMBER_BYTES + sum(array.nbytes for array in arrays)
