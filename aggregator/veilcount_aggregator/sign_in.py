@@ -27,7 +27,7 @@ from .records.sessions import PERSON
 
 USER, GROUPS = "X-Veilcount-User", "X-Veilcount-Groups"
 PROXY_SECRET = "X-Veilcount-Proxy-Secret"  # noqa: S105 - the header's name
-MOST_NAME = 100
+MOST_NAME = 400  # a provider's subject alone may have 255
 LEAST_SECRET = 16  # bytes
 LOCAL = ("localhost", "127.0.0.1", "::1")
 OPTION = "--sign-in"

@@ -30,7 +30,7 @@ LEEWAY = 60  # seconds that clocks may differ by
 MOST_AT_ONCE = 4  # threads that wait for the provider
 #: an asymmetric signature: under any other, who knows a public value could sign
 ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "EdDSA", "Ed25519"]
-NAMES = ("preferred_username", "email", "sub")
+NAMES = ("preferred_username", "email")  # that people choose, and may give to another
 
 
 class ProviderFailed(VeilcountError):
@@ -158,6 +158,7 @@ class OpenIdProvider:
             iss={"essential": True, "value": self._settings.issuer},
             aud={"essential": True, "value": self._settings.client},
             exp={"essential": True},
+            sub={"essential": True},
             azp={"value": self._settings.client},
             nonce={"essential": True, "value": nonce},
         ).validate(read.claims)
@@ -177,7 +178,10 @@ class OpenIdProvider:
 
 
 def _name(claims: Mapping[str, Any]) -> str:
-    return next((str(claims[name]) for name in NAMES if claims.get(name)), "")
+    """Return how a person is called, and the subject, which is theirs alone [OIDC Core, 5.7]."""
+    subject = str(claims["sub"])
+    called = next((f"{claims[name]} " for name in NAMES if claims.get(name)), "")
+    return f"{called}({subject})" if called else subject
 
 
 def _get(url: str) -> Any:

@@ -61,15 +61,25 @@ def test_who_the_provider_logs_in_has_the_role_of_their_group(
     assert visitor.get("/keys").status == 403
 
 
-def test_the_audit_log_names_the_person(
-    deployed: Deployment, visitor: Visitor, provider: Provider
+@pytest.mark.parametrize(
+    ("claims", "actor"),
+    [
+        ({}, "person:alice (1)"),
+        ({"sub": "2"}, "person:alice (2)"),  # who takes another person's name
+        ({"preferred_username": None}, "person:1"),
+        ({"preferred_username": "", "email": "alice@example.org"}, "person:alice@example.org (1)"),
+    ],
+)
+def test_the_audit_log_names_the_person_and_the_subject(
+    deployed: Deployment, visitor: Visitor, provider: Provider, claims: Claims, actor: str
 ) -> None:
     provider.groups = ["platform"]
+    provider.change = lambda honest: honest.update(claims)
     signed_in(visitor, provider)
     visitor.get("/keys")
     visitor.post("/keys", role="analyst", label="of alice")
 
-    assert load_audit_log(deployed.aggregator.store)[-1].actor == "person:alice"
+    assert load_audit_log(deployed.aggregator.store)[-1].actor == actor
 
 
 def test_a_restricted_group_reads_its_apps_only(
@@ -118,7 +128,7 @@ WRONG_CLAIMS: dict[str, Claims] = {
     "nonce": {"nonce": "of another log-in"},
     "expired": {"exp": int(time.time()) - 3600},
     "groups": {"groups": "data"},
-    **{f"no {claim}": {claim: None} for claim in ("iss", "aud", "exp", "nonce")},
+    **{f"no {claim}": {claim: None} for claim in ("iss", "aud", "exp", "sub", "nonce")},
 }
 
 
