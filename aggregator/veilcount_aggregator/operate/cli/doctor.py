@@ -17,7 +17,15 @@ from veilcount_issuer.worker import IssuerSettings
 from ...releases.release_journal import ReleaseJournal
 from ...settings import PREFIX, Settings
 from ...store import store_file
-from ..doctor import Finding, Severity, examine_backups, examine_server, examine_store, worst
+from ..doctor import (
+    Finding,
+    Severity,
+    examine_backups,
+    examine_server,
+    examine_sign_in,
+    examine_store,
+    worst,
+)
 from . import options, query_source
 from .development_stores import missing_store
 from .main import EXIT_NEGATIVE, EXIT_OK
@@ -44,6 +52,7 @@ STYLES = {Severity.OK: "green", Severity.WARN: "yellow", Severity.WRONG: "bold r
     "source_classes",
     "max_counter_memory",
     "publish",
+    "sign_in",
 )
 @click.option(
     "--issuer",
@@ -84,7 +93,8 @@ def command(
     it (with an analyst's --key its metrics too). Nothing is changed; the server counts two rejected
     requests.
     """
-    if not (url or server or backups or issued):
+    sign_in = limits["sign_in"]
+    if not (url or server or backups or issued or sign_in):
         fix = f"give a store's URL, a server's --url or both, here or as {PREFIX}STORE, {PREFIX}URL"
         raise missing_store(fix)
     with spinner("checking"):
@@ -94,6 +104,7 @@ def command(
             *(_of_store(settings, backups, deep=deep) if settings else ()),
             *(examine_server(server, key, options.now) if server else ()),
             *(_of_backups(backups, settings, limits["journal"]) if backups else ()),
+            *(examine_sign_in(sign_in) if sign_in else ()),
         ]
     if as_json:
         print_json(

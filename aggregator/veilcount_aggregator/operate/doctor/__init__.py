@@ -10,3 +10,4 @@ from veilcount_serving.findings import worst as worst
 from ...queries.checks.store_checks import examine_store as examine_store
 from .backup_checks import examine_backups as examine_backups
 from .server_checks import examine_server as examine_server
+from .sign_in_checks import examine_sign_in as examine_sign_in

@@ -76,6 +76,13 @@ class OpenIdProvider:
         self._metadata: Mapping[str, Any] = {}
         self._keys: Any = None  # a key set
 
+    def check(self) -> None:
+        """Fetch the addresses and keys that a first log-in needs, or raise ProviderFailed."""
+        with self._exchange():
+            for name in ("authorization_endpoint", "token_endpoint"):
+                self._endpoint(name)
+            self._new_keys()
+
     def address(self, attempt: Attempt) -> str:
         """Return where the browser goes to log in."""
         with self._exchange():
