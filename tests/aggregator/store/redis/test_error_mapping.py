@@ -68,7 +68,7 @@ def test_a_redis_that_hangs_times_out_is_sent_no_more_calls_and_comes_back(
     own: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Once it is known to be away, a call fails without needing any time."""
-    monkeypatch.setitem(connections.TIMEOUTS, Wait.COMMIT, Timeout(1.0, 0.3))
+    monkeypatch.setitem(connections.TIMEOUTS, Wait.COMMIT, Timeout(2.0, 2.0))
     store = open_redis(own.url, make=True)
     count(store, rows(10, 1))
     own.freeze()
