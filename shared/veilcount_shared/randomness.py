@@ -106,17 +106,23 @@ class SystemRandomSource(RandomSource):
     def word(self) -> int:
         """Return 64 bits of the operating system that no one else was served."""
         self._notice_fork()
-        return self._pooled()
+        while True:
+            try:
+                return self._pool.pop()
+            except IndexError:
+                self._fill()
 
     def draws(self, bounds: Iterable[int]) -> list[int]:
         """Return a uniform integer below each bound, with one check of the process for all."""
         self._notice_fork()
-        word, drawn = self._pooled, []
+        pop, drawn = self._pool.pop, []
         for n in bounds:
-            shift = WORD_BITS - (n - 1).bit_length()
-            number = word() >> shift
+            shift, number = WORD_BITS - (n - 1).bit_length(), n
             while number >= n:
-                number = word() >> shift
+                try:
+                    number = pop() >> shift
+                except IndexError:
+                    self._fill()
             drawn.append(number)
         return drawn
 
@@ -126,12 +132,8 @@ class SystemRandomSource(RandomSource):
         if self._pid != os.getpid():
             self.drop()
 
-    def _pooled(self) -> int:
-        while True:
-            try:
-                return self._pool.pop()
-            except IndexError:
-                self._pool.extend(self._UNPACK(os.urandom(self._POOL_WORDS * WORD_BITS // 8)))
+    def _fill(self) -> None:
+        self._pool.extend(self._UNPACK(os.urandom(self._POOL_WORDS * WORD_BITS // 8)))
 
     def drop(self) -> None:
         """Forget the pool. In place, so that a draw interrupted by the fork sees it empty."""
