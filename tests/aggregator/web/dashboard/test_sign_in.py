@@ -96,7 +96,7 @@ def test_a_restricted_group_reads_its_apps_only(
 def test_a_session_ends_within_the_hour(
     deployed: Deployment, visitor: Visitor, provider: Provider
 ) -> None:
-    """The provider is attempt again then: it knows who has left a group."""
+    """The provider says it anew then, and knows who has left a group."""
     signed_in(visitor, provider)
     deployed.clocks.now += SIGNED_IN_LASTS - timedelta(seconds=1)
     assert visitor.get("/").status == 200
