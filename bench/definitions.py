@@ -13,9 +13,8 @@ from veilcount_shared import Collection, parse_collections
 from veilcount_shared.domain import Choice, Domain
 from veilcount_shared.periods import Unit
 
-FILE = """
-app = "bench"
-[bench]
+TABLE = """
+[bench{place}]
 question = "Which of 64?"
 values = {values}
 epsilon = 4
@@ -46,14 +45,23 @@ def choice(k: int, epsilon: Fraction | int) -> Collection:
     return ask(Choice(tuple(range(k))), epsilon)
 
 
-def definitions(slots: int) -> str:
-    """Return a question of 64 answers, asked so many times a day; an epoch is a day."""
+def definitions(slots: int, number: int = 1) -> str:
+    """Return questions of 64 answers, each asked so many times a day; an epoch is a day."""
     today = datetime.now(UTC).date()
     first, last = today - timedelta(days=1), today + timedelta(days=5)
-    values = json.dumps([f"v{place}" for place in range(64)])
-    return FILE.format(values=values, slots=slots, first=first, last=last)
+    same = {"values": json.dumps([f"v{place}" for place in range(64)]), "slots": slots}
+    tables = (
+        TABLE.format(place=place or "", **same, first=first, last=last) for place in range(number)
+    )
+    return "".join(['app = "bench"\n', *tables])
+
+
+def questions(slots: int, number: int) -> list[Series]:
+    """Return the series of so many questions."""
+    parsed = parse_collections(definitions(slots, number), lambda _: [])
+    return list(map(Series, parsed.values()))
 
 
 def question(slots: int) -> Series:
-    """Return the series of that question."""
-    return Series(parse_collections(definitions(slots), lambda _: [])["bench"])
+    """Return the series of one question."""
+    return questions(slots, 1)[0]

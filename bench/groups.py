@@ -6,7 +6,6 @@ CPU is divided by the reports. Beside it a bare SQLite commit of as many small r
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 import time
@@ -14,8 +13,6 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from itertools import cycle, islice
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -28,26 +25,17 @@ from veilcount_aggregator.intake.group_intake import IntakeRequest
 from veilcount_aggregator.service import Aggregator
 from veilcount_aggregator.settings import Settings
 from veilcount_analysis.series.series import Series
-from veilcount_shared import parse_collections
 from veilcount_shared.wire import BINARY_TYPE
 
-from .load import Shape, bodies
+from .definitions import definitions, questions
+from .load import Shape, bodies_in_turn
 from .table import Row, Table
 
 NOTES = (
     "CPU microseconds of the intake's thread for each report; the store's own CPU is not in it.",
     "bare: a commit of as many rows of 40 bytes by the sqlite3 module, WAL and synchronous=FULL.",
 )
-FILE = """
-[bench{place}]
-question = "Which of 64?"
-values = {values}
-epsilon = 4
-unit = "event"
-per_day = 128
-from = {first}
-until = {last}
-"""
+SLOTS = 128
 ALONE, MANY = Shape(1), Shape(100, mixed=True)
 UNCOUNTED = 10  # groups at the beginning, while caches fill
 NAMES = {SQLITE: "SQLite", REDIS: "Redis"}
@@ -96,8 +84,8 @@ def _row(kind: str, group: Group, rounds: int) -> Row:
 def group_costs(folder: Path, store: Engine, group: Group, rounds: int) -> tuple[float, float]:
     """Return the median CPU of a group and of a bare commit, in turns."""
     file = folder / "collections.toml"
-    file.write_text(_definitions(group.definitions), encoding="utf-8")
-    series = [Series(each) for each in parse_collections(file.read_text(), lambda _: []).values()]
+    file.write_text(definitions(SLOTS, group.definitions), encoding="utf-8")
+    series = questions(SLOTS, group.definitions)
     settings = Settings(
         store.url, (file,), max_new_pseudonyms_per_hour=0, max_pseudonyms_per_body=1000
     )
@@ -112,23 +100,12 @@ def group_costs(folder: Path, store: Engine, group: Group, rounds: int) -> tuple
     return median(taken[UNCOUNTED:]), median(bare[UNCOUNTED:])
 
 
-def _definitions(number: int) -> str:
-    today = datetime.now(UTC).date()
-    days = {"first": today - timedelta(days=1), "last": today + timedelta(days=5)}
-    values = json.dumps([f"v{place}" for place in range(64)])
-    parts = (FILE.format(place=place, values=values, **days) for place in range(number))
-    return "".join(['app = "bench"\n', *parts])
-
-
 def _requests(
     series: list[Series], group: Group, generator: np.random.Generator
 ) -> list[IntakeRequest]:
-    each = -(-group.requests // len(series))
-    drawn = [iter(bodies(one, group.shape, each, generator)) for one in series]
-    raw = (next(one) for one in cycle(drawn))
     return [
         IntakeRequest(RequestBody(BINARY_TYPE, "", body), "", "", Future())
-        for body in islice(raw, group.requests)
+        for body in bodies_in_turn(series, group.shape, group.requests, generator)
     ]
 
 

@@ -27,8 +27,8 @@ end
 function done(summary, latency)
   local errors = summary.errors
   print(string.format(
-    'figures {"answered": %d, "sent": %d, "refused": %d, "broken": %d, "p50": %d, "p99": %d, "seconds": %f}',
+    'figures {"answered": %d, "sent": %d, "refused": %d, "broken": %d, "p99": %d, "seconds": %f}',
     summary.requests, threads[1]:get('sent'), errors.status,
     errors.connect + errors.read + errors.write + errors.timeout,
-    latency:percentile(50), latency:percentile(99), summary.duration / 1e6))
+    latency:percentile(99), summary.duration / 1e6))
 end

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import resource
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,8 @@ from veilcount_analysis.series.series import Series
 from veilcount_client.delivery.padded_bodies import encode_padded
 from veilcount_shared.report import Batch, Report
 from veilcount_shared.wire import BINARY_TYPE
+
+from .definitions import questions
 
 SCRIPT = Path(__file__).with_suffix(".lua")
 CONNECTIONS = 32
@@ -70,10 +72,12 @@ class Shape:
     reports: int
     mixed: bool = False
     connections: int = CONNECTIONS
+    questions: int = 1  # a body is of one, in turn
 
     def __str__(self) -> str:
         many = "" if self.connections == CONNECTIONS else f", {self.connections} connections"
-        return f"n = {self.reports}{', mixed' if self.mixed else ''}{many}"
+        several = "" if self.questions == 1 else f", {self.questions} collections"
+        return f"n = {self.reports}{', mixed' if self.mixed else ''}{many}{several}"
 
 
 def bodies(series: Series, shape: Shape, number: int, chance: np.random.Generator) -> list[bytes]:
@@ -94,6 +98,15 @@ def bodies(series: Series, shape: Shape, number: int, chance: np.random.Generato
     return [row.tobytes() for row in rows]
 
 
+def bodies_in_turn(
+    series: Sequence[Series], shape: Shape, number: int, chance: np.random.Generator
+) -> list[bytes]:
+    """Return so many bodies, or a few more, of several questions in turn."""
+    each = -(-number // len(series))
+    drawn = [bodies(one, shape, each, chance) for one in series]
+    return [body for turn in zip(*drawn, strict=True) for body in turn]
+
+
 def _report(series: Series, shape: Shape, place: int) -> Report:
     slot, message = 0 if shape.mixed else place, series.collection.pack(0)
     return Report(series.fingerprint, 1, 0, PSEUDONYM, slot, message)
@@ -111,7 +124,6 @@ class Costs:
     app: float
     store: float
     generator: float
-    p50: float
     p99: float
 
     @property
@@ -120,9 +132,10 @@ class Costs:
         return self.generator / (self.app + self.store)
 
 
-def load(server: Served, series: Series, shape: Shape, most: int, seconds: float) -> Costs:
+def load(server: Served, slots: int, shape: Shape, most: int, seconds: float) -> Costs:
     """Send new bodies for so long, at most so many a second; divide out what a request cost."""
-    raw = bodies(series, shape, round(most * seconds), np.random.default_rng())
+    series = questions(slots, shape.questions)
+    raw = bodies_in_turn(series, shape, round(most * seconds), np.random.default_rng())
     before, own = server.seconds(), _own_seconds()
     figures = _wrk(server.url, raw, seconds, shape.connections)
     app, store = (b - a for a, b in zip(before, server.seconds(), strict=True))
@@ -136,7 +149,6 @@ def load(server: Served, series: Series, shape: Shape, most: int, seconds: float
         app * us,
         store * us,
         (_own_seconds() - own) * us,
-        figures["p50"],
         figures["p99"],
     )
 

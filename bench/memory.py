@@ -118,6 +118,6 @@ def _servers(folder: Path, seconds: int) -> Iterator[Row]:
         ):
             where = f"{workers} worker{'s' if workers > 1 else ''}, SQLite"
             yield figure("MB of a server", proportional_megabytes(server.pid), f"{where}, idle")
-            costs = load(server, question(128), Shape(1), BODIES // seconds, seconds)
+            costs = load(server, 128, Shape(1), BODIES // seconds, seconds)
             megabytes = proportional_megabytes(server.pid)
             yield figure("MB of a server", megabytes, f"{where}, after {costs.requests:,} requests")

@@ -16,7 +16,7 @@ from statistics import median
 
 from tests.engines import CLUSTER, Engine, engine
 
-from .definitions import definitions, question
+from .definitions import definitions
 from .load import Shape, load, served
 from .memory import data_bytes
 from .table import Row, Table, figure
@@ -251,7 +251,7 @@ def _devices(folder: Path, turns: int) -> Iterator[Row]:
     with ExitStack() as stack:
         store = stack.enter_context(engine(CLUSTER, folder / "redis"))
         server = stack.enter_context(served(store, file))
-        settings = server, question(1), Shape(1), MOST_A_SECOND, SECONDS
+        settings = server, 1, Shape(1), MOST_A_SECOND, SECONDS
         load(*settings)  # what is made once is no device's
         before = _bytes_of(store)
         costs = [load(*settings) for _ in range(turns)]

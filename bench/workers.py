@@ -14,7 +14,7 @@ from statistics import median
 
 from tests.engines import SQLITE, engine
 
-from .definitions import definitions, question
+from .definitions import definitions
 from .ingest import ALONE, AT_ONCE, MOST_A_SECOND, SLOTS
 from .load import Costs, Served, Shape, load, served
 from .table import Row, Table, figure
@@ -49,9 +49,7 @@ def _server(stack: ExitStack, folder: Path, workers: int) -> Served:
 def _turns(servers: Sequence[Served], shape: Shape, rounds: int, seconds: int) -> Turns:
     turns = []
     for _ in range(rounds):
-        one, two = (
-            load(server, question(SLOTS), shape, MOST_A_SECOND[1], seconds) for server in servers
-        )
+        one, two = (load(server, SLOTS, shape, MOST_A_SECOND[1], seconds) for server in servers)
         turns.append((one, two))
     return turns
 
