@@ -129,9 +129,9 @@ class CatalogCache:
         if self._seconds() - self._read_at > most_seconds:
             raise _stale(most_seconds)
 
-    def replicate(self) -> None:
+    def replicate(self) -> bool:
         """Have a copy of the records on every shard, for processes that start without them."""
-        self._store.replicate(REPLICATED)
+        return self._store.replicate(REPLICATED)
 
     def _look(self) -> None:
         """Compare now; leave new definitions to a thread, and read everything else at once."""

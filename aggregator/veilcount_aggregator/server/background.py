@@ -62,6 +62,7 @@ RETENTION_SECONDS = 600.0
 DELETION_SECONDS = 0.5  # of each tick, so that the other work of a tick is never late
 DELETION_PAUSE = 0.002  # between two steps, for commits that wait
 REPLICATION_SECONDS = 60.0
+REPEAT_SECONDS = 5.0  # until the copies of a master that did not answer are refreshed again
 CLOCK_SECONDS = 10.0
 STOP_SECONDS = 2.0  # a store that hangs must not block shutdown
 NAME = "background"
@@ -152,10 +153,12 @@ class BackgroundThread:
         )
         if same and self._seconds() < self._next_replication:
             return
+        wait = REPLICATION_SECONDS
         with suppress(StoreUnavailable):  # there is nothing new while the records are unavailable
-            self._aggregator.catalog_cache.replicate()
+            if not self._aggregator.catalog_cache.replicate():
+                wait = REPEAT_SECONDS
             self._replicated = snapshot
-        self._next_replication = self._seconds() + REPLICATION_SECONDS
+        self._next_replication = self._seconds() + wait
 
     def _check_clock(self) -> None:
         """Compare the clocks; log what is wrong."""

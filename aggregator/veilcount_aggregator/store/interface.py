@@ -266,8 +266,11 @@ class TransferStore(Protocol):
     def accept_losses(self, now: datetime) -> None:
         """Accept every shard as it is, for all hosts: older data were wanted."""
 
-    def replicate(self, kinds: Sequence[str]) -> None:
-        """Copy the records of these kinds to every shard, where shards are apart."""
+    def replicate(self, kinds: Sequence[str]) -> bool:
+        """Copy the records of these kinds to every shard, where shards are apart.
+
+        False: a shard has not answered, or the records changed meanwhile; a copy may be older.
+        """
 
     def replica(self, kind: str) -> tuple[int, Records]:
         """Return the copy's generation and its records of a kind: for when the records are away."""

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,8 @@ from veilcount_aggregator.records.definitions import DefinitionSource, add_defin
 from veilcount_aggregator.server.background import (
     CLOCK_SECONDS,
     DELETION_SECONDS,
+    REPEAT_SECONDS,
+    REPLICATION_SECONDS,
     RETENTION_SECONDS,
     SECONDS,
     BackgroundThread,
@@ -72,6 +75,29 @@ def test_a_tick_reloads_the_records(
     ticker.tick()
 
     wait_until(lambda: aggregator.catalog_cache.known().catalog.by_name.keys() == {"autosave"})
+
+
+def test_copies_that_missed_a_master_are_written_again_within_seconds(
+    aggregator: Aggregator,
+    ticker: BackgroundThread,
+    clocks: Clocks,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answers, written = iter([False, True, True]), list[float]()
+
+    def replicate() -> bool:
+        written.append(clocks.seconds)
+        return next(answers)
+
+    monkeypatch.setattr(aggregator.catalog_cache, "replicate", replicate)
+    for _ in range(70):
+        ticker.tick()
+        clocks.seconds += SECONDS
+
+    assert [later - first for first, later in pairwise(written)] == [
+        REPEAT_SECONDS,
+        REPLICATION_SECONDS,
+    ]
 
 
 def dropped(aggregator: Aggregator) -> int:

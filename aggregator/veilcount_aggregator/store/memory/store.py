@@ -212,8 +212,9 @@ class MemoryStore:
     def accept_losses(self, now: datetime) -> None:
         self.content.incarnation += 1
 
-    def replicate(self, kinds: Sequence[str]) -> None:
+    def replicate(self, kinds: Sequence[str]) -> bool:
         """Do nothing: there is one process."""
+        return True
 
     def replica(self, kind: str) -> tuple[int, Records]:
         return self.generation(), self.records(kind)

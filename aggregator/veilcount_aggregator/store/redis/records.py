@@ -84,13 +84,13 @@ class RedisRecords:
         value: bytes = self._servers.execute_one(Command(RECORDS_BASE, words))
         return value.decode()
 
-    def replicate(self, kinds: Sequence[str]) -> None:
+    def replicate(self, kinds: Sequence[str]) -> bool:
         if not self._servers.address.cluster:
-            return
+            return True
         generation = self.generation()
         records = {kind: self.records(kind) for kind in kinds}
-        if self.generation() == generation:  # else the next time
-            _write_copies(self._servers, self.identity, generation, records)
+        same = self.generation() == generation  # else the next time
+        return same and _write_copies(self._servers, self.identity, generation, records)
 
     def replica(self, kind: str) -> tuple[int, Records]:
         generation, content = read_copy(self._servers)
@@ -148,8 +148,8 @@ def read_copy(servers: ShardClient) -> tuple[int, CopyContent]:
 
 def _write_copies(
     servers: ShardClient, identity: StoreIdentity, generation: int, records: Mapping[str, Records]
-) -> None:
-    """Bring each master's copy up to date, as far as masters answer."""
+) -> bool:
+    """Bring each master's copy up to date, as far as masters answer; return whether all did."""
     content = CopyContent(
         identity.fields(), {kind: dict(answers) for kind, answers in records.items()}
     )
@@ -171,7 +171,8 @@ def _write_copies(
             arguments = [*marks, *([] if same else [encoded])]
             parts = [part for pair in zip(FIELDS, arguments, strict=False) for part in pair]
             commands.append(Command(base, ("HSET", base, *parts)))
-    servers.execute_each(commands, Wait.COMMIT)
+    answers += servers.execute_each(commands, Wait.COMMIT)
+    return not any(isinstance(answer, StoreError) for answer in answers)
 
 
 def _one_per_master(servers: ShardClient) -> set[bytes]:

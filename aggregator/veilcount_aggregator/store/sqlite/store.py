@@ -67,8 +67,9 @@ class SqliteStore(SqlStore):
             height = read_height(database)
         return f"{height.store}-{height.accepted}"
 
-    def replicate(self, kinds: Sequence[str]) -> None:
+    def replicate(self, kinds: Sequence[str]) -> bool:
         """Do nothing: there is one file."""
+        return True
 
     def losses(self) -> Sequence[str]:
         with self.file.reading() as database:

@@ -12,12 +12,13 @@ from veilcount_aggregator.errors import StoreUnfit
 from veilcount_aggregator.records.cache import REPLICATED
 from veilcount_aggregator.records.definitions import DefinitionSource, add_definitions
 from veilcount_aggregator.store import COUNTED, UNDECIDED, Record
-from veilcount_aggregator.store.redis.identity import SHARDS, SLOTS, spread_bases
+from veilcount_aggregator.store.redis.identity import RECORDS_BASE, SHARDS, SLOTS, spread_bases
 from veilcount_aggregator.store.redis.records import copy_bases
 from veilcount_aggregator.store.redis.store import RedisStore, open_redis
 
 from ....redis_cluster import RedisCluster
 from ....redis_server import RedisServer
+from ....system.server import wait_until
 from ...web.api.deployment_fixtures import FILE
 from ..series_fixtures import LINKED
 from .simulated_rows import count, row_reports, rows
@@ -121,6 +122,19 @@ def test_each_master_has_one_copy_of_now(cluster: RedisCluster, store: RedisStor
 
     assert [len(each) for each in held if isinstance(each, list)] == [1, 1, 1]
     assert store.replica("source") == (store.generation(), store.records("source"))
+
+
+def test_a_replication_that_misses_a_master_is_incomplete(
+    cluster: RedisCluster, store: RedisStore
+) -> None:
+    """As on a busy machine: its copy is to be written soon, not a minute later."""
+    records = store._servers.owner(RECORDS_BASE).host[1]
+    other = next(node for node in cluster.nodes if node.port != records)
+    with other.frozen():
+        assert not store.replicate(REPLICATED)
+
+    wait_until(lambda: store.replicate(REPLICATED))
+    assert len(other.ask("KEYS", "veilcount:{copy.*")) == 1
 
 
 def test_a_copy_that_is_newer_than_the_records_gives_way(store: RedisStore) -> None:
