@@ -66,6 +66,13 @@ def test_a_wrong_client_is_rejected(mistake: Mistake) -> None:
         assert any(map(is_rejected, files()))
 
 
+def test_each_mistake_has_its_place() -> None:
+    """Most are run with --full alone, which would be late to find that a line has changed."""
+    for mistake in MISTAKES:
+        with planted(mistake):
+            pass
+
+
 def test_a_mistake_is_taken_out_again() -> None:
     """Else the next one would be rejected for it."""
     assert not any(map(is_rejected, files()))
