@@ -246,7 +246,7 @@ else:
 
 
 def output_of_group(code: str, seconds: float) -> str:
-    """Return what a process prints; it is killed with its children, whichever of them hangs."""
+    """Run code in a process, and return its output; kill it and its children if one hangs."""
     command = [sys.executable, "-c", code]
     with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as process:
         try:

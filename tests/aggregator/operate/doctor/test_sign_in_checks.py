@@ -15,9 +15,9 @@ from ...web.dashboard.sign_in_fixtures import OPENID, PROXY, ROLES, Provider, fi
 
 @pytest.fixture
 def provider() -> Iterator[Provider]:
-    made = Provider()
-    with served(made.app()) as made.issuer:
-        yield made
+    created = Provider()
+    with served(created.app()) as created.issuer:
+        yield created
 
 
 def findings(path: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, str]]:
