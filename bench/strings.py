@@ -17,6 +17,7 @@ from veilcount_analysis.mechanisms.candidate_search import Candidates, discovere
 from veilcount_analysis.scipy_modules import stats  # not in the process that is measured
 from veilcount_analysis.simulation import Population, simulate
 from veilcount_analysis.simulation.string_search import draw_beginnings
+from veilcount_serving.malloc import return_large_arrays
 from veilcount_shared.domain import PREFIX_BITS, PREFIXES, OpenStrings
 
 from . import separate
@@ -31,7 +32,7 @@ SETTINGS = (
 )
 QUICK = ((10**6, 2, 0.40), (10**6, 4, 0.95))
 SEEDS, QUICK_SEEDS = 20, 3
-SECONDS, MEGABYTES = 2, 400
+SECONDS, MEGABYTES = 2, {2: 260, 4: 240}  # by epsilon
 FALSE, ALPHA = 0.5, 0.01  # expected; how often a run may be beyond
 #: without candidates: n, epsilon, and the least share of the first so many that is to be found
 DISCOVERED = ((10**6, 2, "@10", 0.85), (10**6, 4, "@50", 0.55))
@@ -71,9 +72,10 @@ def _listed(n: int, epsilon: int, least: float | None, seeds: int) -> Row:
     row = {"n": n, "eps": epsilon, "by": "list", **separate.run(search, n, epsilon, seeds)}
     if least is None:
         return row
-    met = row["hash s"] + row["decode s"] < SECONDS and row["MB"] < MEGABYTES
+    most = MEGABYTES[epsilon]
+    met = row["hash s"] + row["decode s"] < SECONDS and row["MB"] < most
     met = met and row["@50"] >= least and _few_false(row["false"], seeds)
-    target = f"@50 >= {least:.2f}, false <= {FALSE}, {SECONDS} s, {MEGABYTES} MB"
+    target = f"@50 >= {least:.2f}, false <= {FALSE}, {SECONDS} s, {most} MB"
     return {**row, "target": target, "met": met}
 
 
@@ -96,6 +98,7 @@ def _few_false(mean: float, seeds: int) -> bool:
 
 def search(n: int, epsilon: int, seeds: int) -> dict[str, Any]:
     """Search a million candidates in the reports of n devices, once for each seed."""
+    return_large_arrays()  # as a process of the pool does
     collection, texts = ask(LISTED, epsilon), (f"word {place}" for place in range(CANDIDATES))
     hashed, candidates = timed(Candidates.from_texts, LISTED, texts)
     alpha = chance_of_first(CANDIDATES)

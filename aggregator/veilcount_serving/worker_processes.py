@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import multiprocessing
 import os
 import signal
@@ -22,9 +21,7 @@ from .structured_logging import LogFields
 from .worker_supervisor import DRAIN_SECONDS, WorkerSupervisor
 
 STARTING_SECONDS = 60.0
-MAX_ARENAS = 2
 OPEN_MAX = 10_240  # syslimits.h of macOS
-_M_ARENA_MAX = -8  # malloc.h
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +64,6 @@ def raise_file_limit() -> None:
     if sys.platform == "darwin":  # which refuses what it calls its limit [setrlimit(2), OPEN_MAX]
         most = max(soft, min(most, OPEN_MAX))
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-
-
-def limit_malloc_arenas() -> None:
-    """Limit glibc's malloc arenas, here and in forked processes; MALLOC_ARENA_MAX takes precedence.
-
-    They keep the memory that threads have freed. By default there may be eight for each CPU, and
-    which of a worker's threads share one is chance: its memory would grow far beyond what the
-    bodies that it reads at once take.
-    """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # other C libraries have none
-    if mallopt is not None and "MALLOC_ARENA_MAX" not in os.environ:
-        mallopt(_M_ARENA_MAX, MAX_ARENAS)
 
 
 def run_workers(

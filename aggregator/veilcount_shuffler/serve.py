@@ -19,12 +19,12 @@ from functools import partial
 from pathlib import Path
 
 from veilcount_serving.listen_address import ListenAddress
+from veilcount_serving.malloc import limit_malloc_arenas
 from veilcount_serving.structured_logging import FaultLog, configure_logging, log_event
 from veilcount_serving.worker_processes import (
     Announce,
     StartupSummary,
     enter_worker,
-    limit_malloc_arenas,
     raise_file_limit,
     run_workers,
 )

@@ -16,13 +16,13 @@ from dataclasses import replace
 from functools import partial
 
 from veilcount_serving.listen_address import ListenAddress
+from veilcount_serving.malloc import limit_malloc_arenas
 from veilcount_serving.posix import require_posix
 from veilcount_serving.structured_logging import configure_logging, log_event
 from veilcount_serving.worker_processes import (
     Announce,
     StartupSummary,
     enter_worker,
-    limit_malloc_arenas,
     raise_file_limit,
     run_workers,
 )

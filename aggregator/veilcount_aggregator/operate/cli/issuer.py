@@ -21,12 +21,12 @@ from veilcount_issuer.own_store import require_own_store
 from veilcount_issuer.worker import IssuerSettings, IssuerWorker, opened_issuer
 from veilcount_serving.errors import SettingsError
 from veilcount_serving.listen_address import ListenAddress
+from veilcount_serving.malloc import limit_malloc_arenas
 from veilcount_serving.structured_logging import configure_logging
 from veilcount_serving.worker_processes import (
     Announce,
     StartupSummary,
     enter_worker,
-    limit_malloc_arenas,
     raise_file_limit,
     run_workers,
 )

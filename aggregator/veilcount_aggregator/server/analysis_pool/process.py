@@ -19,6 +19,7 @@ from wsgiref.types import WSGIApplication
 
 from werkzeug.wrappers import Response
 
+from veilcount_serving.malloc import return_large_arrays
 from veilcount_serving.structured_logging import FaultLog
 
 from .messages import ACCEPTED, receive_request, send_response
@@ -80,7 +81,8 @@ def serve(
 
 
 def limit_resources(megabytes: int) -> None:
-    """Lower the priority, and limit the memory for data (0: no limit)."""
+    """Lower the priority, keep little of what is freed, and limit memory for data (0: no limit)."""
+    return_large_arrays()
     with suppress(OSError):
         Path("/proc/self/comm").write_text(NAME, encoding="ascii")
     with suppress(OSError):
