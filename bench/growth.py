@@ -20,7 +20,7 @@ NOTES = (
     "  cost, with its 95 % interval. n log n: whether a fixed cost, n and n log n fit as well; it",
     "  is what a sort, an index in a tree and a fast transform take, and is allowed there (*).",
 )
-A_DECADE, TIMES = 4, 3
+A_DECADE, FEWEST, TIMES = 4, 10, 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,8 @@ class Cost:
         """Return sizes in equal steps, half as many if quick, up to a tenth."""
         most, a_decade = (self.most // 10, A_DECADE / 2) if quick else (self.most, A_DECADE)
         steps = round(np.log10(most / self.least) * a_decade) + 1
-        return sorted({round(size) for size in np.geomspace(self.least, most, max(4, steps))})
+        number = max(steps, 4 if quick else FEWEST)
+        return sorted({round(size) for size in np.geomspace(self.least, most, number)})
 
     def row(self, *, quick: bool) -> Row:
         """Measure each size in turn, so that a machine that changes its pace changes all."""
