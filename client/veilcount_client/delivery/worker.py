@@ -50,7 +50,7 @@ class ClientWorker:
     def __post_init__(self) -> None:
         """Make no thread, touch no network: that waits for the first record."""
         self.uploader.pool = DeliveryPool(
-            threaded=self.threaded, finished=self._notify, failed=self._fail
+            threaded=self.threaded, finished=self._delivered, failed=self._fail
         )
         self._queue: deque[RecordCall] = deque()
         self.refusals: dict[bytes, ConsentDecision] = {}  # that the state could not take yet
@@ -204,6 +204,12 @@ class ClientWorker:
                 self.uploader.run(hurry=hurry, leaving=leaving)
         except Exception as error:  # noqa: BLE001 - a bug of ours must not end the thread, nor pass unseen
             self._fail(error)
+        self._notify()
+
+    def _delivered(self) -> None:
+        """Go on after a delivery; of a closed client it may have opened the state anew."""
+        if self._closing:
+            self.state.close()
         self._notify()
 
     def _notify(self) -> None:

@@ -42,6 +42,11 @@ def losses(client: Client, name: str = "event") -> dict[str, int]:
     return dict(client.explain(name).losses)
 
 
+def open_files(folder: Path) -> list[str]:
+    links = map(os.path.realpath, Path("/proc/self/fd").iterdir())
+    return [path for path in links if str(folder) in path]
+
+
 # -- an aggregator that does not reply -------------------------------------------------------------
 
 
@@ -206,8 +211,29 @@ def test_the_first_record_starts_one_daemon_thread_that_delivers(
             assert server_fixtures.wait_until(lambda: len(sink.seen) == 2 * number + 2)  # noqa: B023
         assert not thread.is_alive()
 
-    links = [path for path in Path("/proc/self/fd").iterdir() if path.is_symlink()]
-    assert not [path for path in links if str(tmp_path) in os.path.realpath(path)]
+    assert server_fixtures.wait_until(lambda: not open_files(tmp_path))
+
+
+def test_a_delivery_that_ends_after_the_client_leaves_no_file_open(
+    tmp_path: Path, sink: Server
+) -> None:
+    """Its reply came just before, and is stored just after."""
+    client = consenting(sink.url, tmp_path)
+    uploader, replied, closed = worker_of(client).uploader, threading.Event(), threading.Event()
+
+    def store_later(*_: object) -> None:
+        replied.set()
+        assert closed.wait(60)
+
+    with patch.object(uploader.replies, "add", store_later):
+        client.record("event", True)
+        assert replied.wait(60)
+        client.close()
+        assert not open_files(tmp_path)
+        closed.set()
+        assert server_fixtures.wait_until(lambda: not uploader.pool.is_busy)
+
+    assert not open_files(tmp_path)
 
 
 def test_a_message_is_logged_once_and_holds_no_value(
