@@ -153,12 +153,12 @@ def _takes_turns(settings: Settings) -> bool:
     return settings.workers > 1 and store_file(settings.store) is not None
 
 
-def _analyze(megabytes: int, listener: socket.socket, place: PoolPlace) -> int:
+def _analyze(megabytes: int, listener: socket.socket, place: PoolPlace, parent: int) -> int:
     """Run a process of the pool: open the application, compute what workers pass on."""
     with suppress(VeilcountError):
         app.open()
     try:
-        return run_analysis(listener, app, place, megabytes)
+        return run_analysis(listener, app, place, megabytes, parent=parent)
     finally:
         if app.opened is not None:
             app.opened.close()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,7 @@ from veilcount_aggregator.server.analysis_pool.client import (
     SLOW,
     PooledComputations,
 )
+from veilcount_aggregator.server.analysis_pool.places import PoolPlace
 from veilcount_aggregator.server.analysis_pool.process import NICE, run
 from veilcount_aggregator.server.analysis_pool.supervisor import AnalysisPool
 from veilcount_aggregator.web.api.json_io import problem_response
@@ -95,11 +98,13 @@ class Pool:
         return self.computations._permits._value
 
 
+def serve_for(megabytes: int, listener: socket.socket, place: PoolPlace, parent: int) -> int:
+    return run(listener, application(), place, megabytes, parent=parent)
+
+
 @contextmanager
 def pool_of(places: int, megabytes: int = 0) -> Iterator[Pool]:
-    pool = AnalysisPool(
-        lambda listener, place: run(listener, application(), place, megabytes), places
-    )
+    pool = AnalysisPool(partial(serve_for, megabytes), places)
     tested = Pool(pool)
     pool.start()
     try:
@@ -295,9 +300,14 @@ def test_a_pool_ends_with_a_parent_that_is_killed(
     """And takes its folder away, which nobody else does then, whichever of its threads is first."""
     if thread == "late":
         monkeypatch.setattr(AnalysisPool, "_give_signs", lambda _, place, __: place.beat())
+
+    def begin(listener: socket.socket, place: PoolPlace, parent: int) -> int:
+        time.sleep(0.5 * (thread == "late"))  # the parent is killed meanwhile
+        return serve_for(0, listener, place, parent)
+
     reading, writing = os.pipe()
     if not (parent := os.fork()):
-        pool = AnalysisPool(lambda listener, place: run(listener, application(), place, 0))
+        pool = AnalysisPool(begin)
         pool.start()
         os.write(writing, f"{Pool(pool).pid()} {pool.address}".encode())
         time.sleep(60)
@@ -311,7 +321,7 @@ def test_a_pool_ends_with_a_parent_that_is_killed(
 
 
 def test_a_pool_is_up_while_one_of_its_processes_gives_signs_of_life() -> None:
-    pool = AnalysisPool(lambda listener, place: run(listener, application(), place, 0))
+    pool = AnalysisPool(partial(serve_for, 0))
     down_before = not pool.is_up()
     pool.start()
     try:

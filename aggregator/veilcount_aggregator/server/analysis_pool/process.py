@@ -36,10 +36,14 @@ EXIT_ENDED, EXIT_GROWN = 0, 4
 
 
 def run(
-    listener: socket.socket, application: WSGIApplication, place: PoolPlace, megabytes: int
+    listener: socket.socket,
+    application: WSGIApplication,
+    place: PoolPlace,
+    megabytes: int,
+    *,
+    parent: int,
 ) -> int:
     """Serve requests until there is a reason to end; return the exit code."""
-    parent = os.getppid()
     limit_resources(megabytes)
     stopping = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())

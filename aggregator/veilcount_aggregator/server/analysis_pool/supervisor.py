@@ -33,14 +33,14 @@ STOP_SECONDS = 4.0
 FAILED = 70  # exit code of an unexpected error
 ORPHAN_SECONDS = 2.0  # that a process computes on after its server is gone
 
-Run = Callable[[socket.socket, PoolPlace], int]
+Run = Callable[[socket.socket, PoolPlace, int], int]
 
 
 class AnalysisPool:
     """Keeps a process running in each place; a hung one is killed alone."""
 
     def __init__(self, run: Run, places: int = PLACES) -> None:
-        """Call `run` in each process, with the listener that all share and its place."""
+        """Call `run` in each process, with the listener that all share, its place, our pid."""
         self._run = run
         self._folder = _folder()
         self._listener = socket.socket(socket.AF_UNIX)
@@ -123,7 +123,7 @@ class AnalysisPool:
         try:
             os.setsid()  # Ctrl-C goes to the server, which stops this process last
             threading.Thread(target=self._give_signs, args=(place, parent), daemon=True).start()
-            code = self._run(self._listener, place)
+            code = self._run(self._listener, place, parent)
             self._remove_orphaned(parent)  # it may notice before the thread does, and exit
         finally:
             os._exit(code)
