@@ -309,15 +309,16 @@ def test_a_pool_ends_with_a_parent_that_is_killed(
     if not (parent := os.fork()):
         pool = AnalysisPool(begin)
         pool.start()
-        os.write(writing, f"{Pool(pool).pid()} {pool.address}".encode())
+        os.write(writing, " ".join([pool.address, *map(str, pool._pids.values())]).encode())
         time.sleep(60)
         os._exit(0)
-    child, address = os.read(reading, 1000).decode().split()
+    address, *children = os.read(reading, 1000).decode().split()
     os.kill(parent, signal.SIGKILL)
     os.waitpid(parent, 0)
 
     wait_until(lambda: not Path(address).parent.exists())
-    wait_until(lambda: not Path(f"/proc/{child}").exists() or _is_zombie(int(child)))
+    for child in children:
+        wait_until(lambda: not Path(f"/proc/{child}").exists() or _is_zombie(int(child)))  # noqa: B023
 
 
 def test_a_pool_is_up_while_one_of_its_processes_gives_signs_of_life() -> None:
