@@ -37,6 +37,7 @@ MOST_SHARE = 0.5  # of the generator, in what the servers take
 ALONE, MANY, MIXED = Shape(1), Shape(100), Shape(100, mixed=True)
 AT_ONCE = Shape(1, connections=256)
 SEVERAL = Shape(1, questions=32)
+PROXIED = Shape(1, proxied=True)
 SINGLE = (ALONE, AT_ONCE)
 BARE, *OTHER_BARE = KINDS
 NAMES = {SQLITE: "SQLite", REDIS: "Redis", CLUSTER: "Redis Cluster"}
@@ -90,7 +91,7 @@ def _round(servers: Mapping[str, Served], seconds: int) -> Round:
     """Load each server with each shape of bodies."""
     return {
         (name, shape): load(server, SLOTS, shape, MOST_A_SECOND[shape.reports], seconds)
-        for shape in (ALONE, AT_ONCE, SEVERAL, MANY, MIXED)
+        for shape in (ALONE, PROXIED, AT_ONCE, SEVERAL, MANY, MIXED)
         for name, server in servers.items()
         if name in NAMES or shape in SINGLE
     }

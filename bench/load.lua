@@ -1,5 +1,6 @@
 -- What wrk sends: bodies from a file, all of one length, each once; then it stops.
--- wrk -s load.lua URL -- FILE HEAD_LENGTH SIZE   (the file: a request's head, then bodies)
+-- wrk -s load.lua URL -- FILE HEAD_LENGTH SIZE ID_AT   (the file: a request's head, then bodies)
+-- ID_AT: after how many bytes of the head come twelve digits that differ by request; 0: none do
 
 local threads = {}
 
@@ -10,6 +11,11 @@ end
 function init(arguments)
   file = assert(io.open(arguments[1], 'rb'))
   head, size = file:read(tonumber(arguments[2])), tonumber(arguments[3])
+  before, after = head, ''
+  id_at = tonumber(arguments[4])
+  if id_at > 0 then
+    before, after = head:sub(1, id_at), head:sub(id_at + 13)
+  end
   sent = 0
 end
 
@@ -20,7 +26,8 @@ function request()
     return last
   end
   sent = sent + 1
-  last = head .. body
+  local id = id_at > 0 and string.format('%012x', sent) or ''
+  last = before .. id .. after .. body
   return last
 end
 

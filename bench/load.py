@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import NamedTemporaryFile
+from urllib.parse import urlsplit
 
 import numpy as np
 from tests.engines import Engine
@@ -26,6 +27,11 @@ from .definitions import questions
 SCRIPT = Path(__file__).with_suffix(".lua")
 CONNECTIONS = 32
 PSEUDONYM = b"a pseudonym's 16"
+#: what nginx adds (`deploy/nginx.conf`)
+PROXIED = (
+    "X-Veilcount-Request-Id: 5f1d7a84-7db7-4f5e-8b9c-000000000000\r\n"
+    "X-Veilcount-Source-Class: 12\r\n"
+)
 MESSAGE_AT = 21  # bytes from a report's pseudonym to its message
 LATE = 20  # seconds after which wrk gives a reply up
 
@@ -73,11 +79,13 @@ class Shape:
     mixed: bool = False
     connections: int = CONNECTIONS
     questions: int = 1  # a body is of one, in turn
+    proxied: bool = False  # with the heads that nginx sends, each with an id of its own
 
     def __str__(self) -> str:
         many = "" if self.connections == CONNECTIONS else f", {self.connections} connections"
         several = "" if self.questions == 1 else f", {self.questions} collections"
-        return f"n = {self.reports}{', mixed' if self.mixed else ''}{many}{several}"
+        proxied = ", nginx's heads" if self.proxied else ""
+        return f"n = {self.reports}{', mixed' if self.mixed else ''}{many}{several}{proxied}"
 
 
 def bodies(series: Series, shape: Shape, number: int, chance: np.random.Generator) -> list[bytes]:
@@ -137,7 +145,8 @@ def load(server: Served, slots: int, shape: Shape, most: int, seconds: float) ->
     series = questions(slots, shape.questions)
     raw = bodies_in_turn(series, shape, round(most * seconds), np.random.default_rng())
     before, own = server.seconds(), _own_seconds()
-    figures = _wrk(server.url, raw, seconds, shape.connections)
+    head = f"Content-Type: {BINARY_TYPE}\r\n" + PROXIED * shape.proxied
+    figures = send(server.url, head, raw, seconds, shape.connections)
     app, store = (b - a for a, b in zip(before, server.seconds(), strict=True))
     answered = int(figures["answered"])
     if figures["refused"] or figures["broken"] or not answered:
@@ -153,17 +162,21 @@ def load(server: Served, slots: int, shape: Shape, most: int, seconds: float) ->
     )
 
 
-def _wrk(url: str, raw: list[bytes], seconds: float, connections: int) -> dict[str, float]:
+def send(
+    url: str, fields: str, raw: list[bytes], seconds: float, connections: int
+) -> dict[str, float]:
+    """Post bodies with these fields in their heads; twelve zeros there are each request's own."""
     head = (
-        "POST /v1/reports HTTP/1.1\r\nHost: bench\r\n"
-        f"Content-Type: {BINARY_TYPE}\r\nContent-Length: {len(raw[0])}\r\n\r\n"
+        f"POST {urlsplit(url).path} HTTP/1.1\r\nHost: bench\r\n"
+        f"{fields}Content-Length: {len(raw[0])}\r\n\r\n"
     ).encode()
+    lengths = (str(len(head)), str(len(raw[0])), str(max(head.find(b"0" * 12), 0)))
     options = ("-t1", f"-c{connections}", f"-d{seconds:g}s", f"--timeout={LATE}s", "-s", SCRIPT)
     with NamedTemporaryFile() as file:
         file.write(b"".join([head, *raw]))
         file.flush()
         done = subprocess.run(
-            ["wrk", *options, url, "--", file.name, str(len(head)), str(len(raw[0]))],
+            ["wrk", *options, url, "--", file.name, *lengths],
             check=True,
             capture_output=True,
             text=True,

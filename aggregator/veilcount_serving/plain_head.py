@@ -1,59 +1,57 @@
 """Heads of plain requests: written in one form, with one length, without anything special.
 
-A head counts as plain only if what the parser read of it, written down again, is what was sent: no
-folded line, no odd space or line end, no name twice. So no other parser can read another length.
+A head counts as plain only if each of its lines is a name, a colon, one space and a value, as every
+parser writes it: no folded line, no odd space or line end, no name twice. So no other parser can
+read another length.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
-import httptools
+from .request_ids import HEADER as REQUEST_ID
 
 MOST_BODY = 16 << 10  # as devices send them
+FORWARDED_FOR = "x-forwarded-for"
 #: fields by which a request asks for more than a response: what is not plain is passed on
 _SPECIAL = frozenset(
-    {b"transfer-encoding", b"te", b"trailer", b"expect", b"upgrade", b"http2-settings"}
-    | {b"keep-alive", b"proxy-connection", b"origin"}
+    {"transfer-encoding", "te", "trailer", "expect", "upgrade", "http2-settings"}
+    | {"keep-alive", "proxy-connection", "origin"}
 )
-_NAME = re.compile(rb"[A-Za-z0-9-]+")
-_VALUE = re.compile(rb"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
+#: fields that name one request or one sender: such a head does not come again, or is not to stay
+_UNIQUE = frozenset({REQUEST_ID.lower(), FORWARDED_FOR})
+_LINES = re.compile(
+    rb"(?:[A-Za-z0-9-]++: [\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?\r\n)++\r\n"  # RFC 9112, 5
+)
 _LENGTH = re.compile(r"[1-9][0-9]{0,4}")
 
 
-@dataclass(frozen=True, slots=True)
-class PlainHead:
+class PlainHead(NamedTuple):
     """A plain request's length, its fields by their names in small letters, and its last wish."""
 
     size: int
     closes: bool
     fields: dict[str, str]
 
-
-class _Fields(list[tuple[bytes, bytes]]):
-    """The fields of a head, in the order in which they were sent."""
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Add a field: the parser calls this."""
-        self.append((name, value))
+    @property
+    def is_unique(self) -> bool:
+        """Whether it is of one request or one sender."""
+        return not _UNIQUE.isdisjoint(self.fields)
 
 
 def parse_plain(head: bytes, start: bytes) -> PlainHead | None:
     """Return the head of a plain request with this start line; None: it is not surely plain."""
-    sent = _Fields()
-    try:
-        httptools.HttpRequestParser(sent).feed_data(head)
-    except (httptools.HttpParserError, httptools.HttpParserUpgrade):
+    if not (head.startswith(start) and _LINES.fullmatch(head, len(start))):
         return None
-    if b"".join([start, *(b"%b: %b\r\n" % field for field in sent), b"\r\n"]) != head:
+    lines = head[len(start) : -4].decode().split("\r\n")
+    fields: dict[str, str] = {}
+    for line in lines:
+        name, _, value = line.partition(": ")
+        fields[name.lower()] = value
+    if len(fields) < len(lines) or not _SPECIAL.isdisjoint(fields):
         return None
-    if not all(_NAME.fullmatch(name) and _VALUE.fullmatch(value) for name, value in sent):
-        return None
-    names = {name.lower() for name, _ in sent}
-    if len(names) < len(sent) or names & _SPECIAL:
-        return None
-    return _plain({name.lower().decode(): value.decode() for name, value in sent})
+    return _plain(fields)
 
 
 def _plain(fields: dict[str, str]) -> PlainHead | None:

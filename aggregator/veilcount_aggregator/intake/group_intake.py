@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from veilcount_serving.group_commit import MAX_WAITING_BYTES, GroupCommit, Pending, settle
 from veilcount_serving.loop_groups import LoopGroups
@@ -17,10 +17,10 @@ from .pipeline import IntakeFailed, Outcome
 
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 GROUP = "group"
+_ZEROS = tuple(map(bytes, (1024, 256, 64)))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class IntakeRequest:
+class IntakeRequest(NamedTuple):
     """A request that waits: its body, the id of its device key, and its network's class."""
 
     body: RequestBody
@@ -36,7 +36,12 @@ class IntakeRequest:
     @property
     def content(self) -> int:
         """How many bytes its body has without padding, which is at its end."""
-        return len(self.body.raw.rstrip(b"\0"))
+        raw = self.body.raw
+        end = len(raw)
+        for zeros in _ZEROS:  # `rstrip` alone takes two microseconds for a kilobyte
+            while raw.endswith(zeros, 0, end):
+                end -= len(zeros)
+        return len(raw[:end].rstrip(b"\0"))
 
     def settle(self, outcome: Outcome) -> None:
         """Deliver the outcome, unless nobody waits any more."""

@@ -7,7 +7,6 @@ body can cost as much as a thousand reports.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from veilcount_shared.errors import WireError
 from veilcount_shared.wire import BINARY_TYPE, JSON_TYPE, json_to_binary
@@ -25,7 +24,7 @@ def accepting_json(process: Process) -> Process:
         accepted = []
         for place, request in enumerate(requests):
             try:
-                accepted.append(replace(request, body=binary_body(request.body)))
+                accepted.append(request._replace(body=binary_body(request.body)))
             except WireError as error:
                 errors[place] = error.with_traceback(None)
         outcomes = iter(process(accepted) if accepted else ())
