@@ -27,10 +27,10 @@ class ShufflerCosts:
     sealed_bytes: int = 247
     stored_bytes: int = 251  # with its check
     wire_bytes: int = 475  # its envelope of 275, with a head of HTTP
-    seal: float = 140.0  # the device
-    hold: float = 270.0  # HTTP, group and disk
-    shuffle: float = 8.2
-    open: float = 66.0  # the aggregator: opened, read and counted
+    seal: float = 110.0  # the device
+    hold: float = 30.0  # HTTP, group and disk
+    shuffle: float = 4.3
+    open: float = 47.0  # the aggregator: opened, read and counted
 
 
 SHUFFLER_COSTS = ShufflerCosts()

@@ -13,10 +13,11 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from email.utils import formatdate
+from itertools import count
 from pathlib import Path
 from typing import Protocol
 
-from .front_connection import FrontConnection, PlainRequest
+from .front_connection import FrontConnection, PlainRequest, peer_of
 from .front_turn import FrontTurn
 from .plain_head import PlainHead, parse_plain
 from .tunnel import TunnelEnd, connect
@@ -37,6 +38,10 @@ class PlainEndpoint(Protocol):
     @property
     def start(self) -> bytes:
         """Return the line with which a plain request begins."""
+
+    @property
+    def asks_peers(self) -> bool:
+        """Whether the server behind asks for the peers of connections that are passed on."""
 
     def is_own(self, data: bytes) -> bool:
         """Whether a connection that begins so may be passed on to this worker's server alone."""
@@ -73,6 +78,8 @@ class Front:
         self._others = deque(others)
         self._heads: dict[bytes, PlainHead] = {}
         self._tunnels: dict[TunnelEnd, asyncio.Transport] = {}
+        self._names: dict[str, asyncio.Transport] = {}
+        self._numbers = count()
         self._closing: dict[TunnelEnd, float] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
@@ -111,11 +118,11 @@ class Front:
             transport.abort()
 
     def head(self, raw: bytes) -> PlainHead | None:
-        """Return a plain head; those of one app are mostly equal, and parsed once."""
+        """Return a plain head; those of one app are equal but behind a proxy, and parsed once."""
         head = self._heads.get(raw)
         if head is None:
             head = parse_plain(raw, self.start)
-            if head is not None:
+            if head is not None and not head.is_unique:
                 if len(self._heads) >= MOST_HEADS:
                     self._heads.clear()
                 self._heads[raw] = head
@@ -123,14 +130,29 @@ class Front:
 
     def pass_on(self, transport: asyncio.Transport, data: bytes, *, is_over: bool) -> None:
         """Pass a connection on with what has come, all if it `is_over`; it is not read now."""
+        name = self._name() if self._endpoint.asks_peers else None
         client = TunnelEnd(
-            lambda: self._forget(client), passes_end=True, data=data, is_over=is_over
+            lambda: self._forget(client, name), passes_end=True, data=data, is_over=is_over
         )
         self._tunnels[client] = transport
+        if name is not None:
+            self._names[str(name)] = transport
         transport.set_protocol(client)
-        task = self._loop.create_task(connect(transport, client, self._servers(data)))
+        task = self._loop.create_task(connect(transport, client, self._servers(data), name))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    def peer(self, name: str) -> str | None:
+        """Return the address of a connection that the server behind has by this name.
+
+        None: it has ended, and nobody waits for an answer.
+        """
+        transport = self._names.get(name)
+        return None if transport is None else peer_of(transport)
+
+    def _name(self) -> Path:
+        """Return a name that says nothing of the connection: the file system may keep it."""
+        return self._onward.with_name(f"{self._onward.name}-{next(self._numbers)}")
 
     def _sweep(self) -> None:
         now = self.now()
@@ -156,8 +178,9 @@ class Front:
         self._others.rotate()
         return (*self._others, self._onward)
 
-    def _forget(self, client: TunnelEnd) -> None:
+    def _forget(self, client: TunnelEnd, name: Path | None) -> None:
         del self._tunnels[client]
+        self._names.pop(str(name), None)
         self._closing.pop(client, None)
 
     def _limit(self) -> None:

@@ -60,6 +60,11 @@ class PlainRequest:
         self.begun = begun
 
     @property
+    def peer(self) -> str:
+        """The address that it came from."""
+        return self._connection.peer
+
+    @property
     def is_answered(self) -> bool:
         """Whether it was answered, or nobody waits for an answer any more."""
         return self._connection.request is not self
@@ -83,6 +88,11 @@ class FrontConnection(asyncio.BufferedProtocol):
         self._full = False  # it does not read its answers
         self.request: PlainRequest | None = None
         self.since = front.now()
+
+    @property
+    def peer(self) -> str:
+        """The address of the other end."""
+        return peer_of(self._transport)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin."""
@@ -198,6 +208,12 @@ class FrontConnection(asyncio.BufferedProtocol):
         self._transport.pause_reading()
         self._front.pass_on(self._transport, self._data, is_over=self._ended)
         self._front.connections.discard(self)
+
+
+def peer_of(transport: asyncio.Transport) -> str:
+    """Return the address of a connection's other end; at a Unix socket none."""
+    peer = transport.get_extra_info("peername")
+    return f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else ""
 
 
 @lru_cache(64)  # nearly all responses have one of few heads, until the date changes

@@ -105,21 +105,43 @@ class TunnelEnd(asyncio.BufferedProtocol):
             self._other.resume_reading()
 
 
-async def connect(transport: asyncio.Transport, client: TunnelEnd, paths: Iterable[Path]) -> None:
-    """Connect a connection that is not read now to the first server that takes it."""
-    loop = asyncio.get_running_loop()
-    server = TunnelEnd(lambda: None, passes_end=False)
+async def connect(
+    transport: asyncio.Transport, client: TunnelEnd, paths: Iterable[Path], name: Path | None = None
+) -> None:
+    """Connect a connection that is not read now to the first server that takes it.
+
+    A `name` is how that server learns which connection it is.
+    """
     for path in paths:
         with suppress(OSError):  # that server has ended, or has too many connections
-            onward, _ = await loop.create_unix_connection(lambda: server, str(path))
+            connected = _connected(path, name)
             break
     else:
         transport.abort()
         return
+    loop, server = asyncio.get_running_loop(), TunnelEnd(lambda: None, passes_end=False)
+    onward, _ = await loop.create_unix_connection(lambda: server, sock=connected)
     if transport.is_closing():
         onward.abort()
         return
-    server.keep(onward.get_extra_info("socket").fileno())
+    server.keep(connected.fileno())
     server.attach(transport)
     client.attach(onward)
     transport.resume_reading()
+
+
+def _connected(path: Path, name: Path | None) -> socket.socket:
+    """Return a connected socket; one with a name has it at the other end, and nowhere else."""
+    onward = socket.socket(socket.AF_UNIX)
+    try:
+        onward.setblocking(False)
+        if name is not None:
+            onward.bind(str(name))
+        onward.connect(str(path))
+    except OSError:
+        onward.close()
+        raise
+    finally:
+        if name is not None:
+            name.unlink(missing_ok=True)
+    return onward

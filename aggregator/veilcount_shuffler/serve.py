@@ -38,6 +38,7 @@ from .crowd_store import CrowdStore, system_clock
 from .delivery import Delivery
 from .disk import Disk
 from .envelope_figures import EnvelopeFigures
+from .envelope_intake import EnvelopeIntake
 from .envelopes_endpoint import EnvelopesEndpoint
 from .errors import ShufflerError
 from .hand_over import HandOver
@@ -110,7 +111,7 @@ def serve_shuffler(settings: ShufflerSettings, bind: ListenAddress, announce: An
     keeper = threading.Thread(target=_keep_handing_over, args=(settings, ends), daemon=True)
     keeper.start()
     try:
-        return run_workers(ready, partial(_load, settings), announce)
+        return run_workers(ready, partial(_load, settings), announce, has_front=True)
     finally:
         ends.set()
         keeper.join(WATCH_SECONDS * 3)
@@ -140,8 +141,8 @@ def _load(settings: ShufflerSettings) -> EnvelopesEndpoint:
     figures = EnvelopeFigures(settings.store, system_clock)
     threading.Thread(target=_keep_flushing, args=(figures, faults), daemon=True).start()
     metrics = ShufflerMetrics(settings.stored(), settings.witness, figures, system_clock)
-    endpoint = partial(EnvelopesEndpoint, figures=figures, exposition=metrics.exposition)
-    return endpoint(holding, limit, faults, lambda: disk_limit.has_space)
+    intake = EnvelopeIntake(holding, limit, faults, lambda: disk_limit.has_space, figures=figures)
+    return EnvelopesEndpoint(intake, faults, metrics.exposition)
 
 
 def _keep_flushing(figures: EnvelopeFigures, faults: FaultLog) -> None:

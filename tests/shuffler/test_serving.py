@@ -202,7 +202,7 @@ def test_a_crowd_travels_and_nothing_of_it_is_left(server: Served) -> None:
     server.start()
     server.hold([*envelopes, envelopes[0]])
     first_pids = server.pids()
-    needles = [envelope.sealed[40:72] for envelope in envelopes[-12:]]
+    needles = [envelope.sealed[40:72] for envelope in (envelopes[0], *envelopes[-12:])]
     assert any(needle in path.read_bytes() for needle in needles for path in files(server))
     assert any(memory_has(pid, needles) for pid in server.pids()[1:])  # it sees what is there
     secret = (server.store.settings.crowds / crowd.crowd_id.hex() / SECRET).read_bytes()

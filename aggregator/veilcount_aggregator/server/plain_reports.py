@@ -51,6 +51,7 @@ class PlainReports:
     """Takes the plain requests of one worker's front."""
 
     start = f"POST {PATH} HTTP/1.1\r\n".encode()
+    asks_peers = False  # a proxy limits them
 
     def __init__(
         self, opened: Callable[[], WebApplication | None], seconds: Callable[[], float]

@@ -19,6 +19,7 @@ from veilcount_serving.front_connection import PlainRequest
 from veilcount_serving.front_turn import FrontTurn
 from veilcount_serving.front_worker import socket_folder
 
+from ...processes import wait_until
 from .test_front import PAGE, START, post
 
 PATIENCE = 30.0
@@ -32,6 +33,7 @@ class Echo:
     """An endpoint that answers each plain request with its body."""
 
     start = START
+    asks_peers = True
 
     def is_own(self, data: bytes) -> bool:
         return data.startswith(b"POST")
@@ -213,6 +215,52 @@ def test_all_but_reports_goes_to_the_other_workers_that_live_in_turn(
         assert {*pages} == {b"one", b"two"}
         assert own == b"POST /y HTTP/1.1\r\n\r\nEND"
         assert await response(connect, PAGE) == PAGE + b"END"
+
+    run(act)
+
+
+def test_the_server_behind_learns_from_where_a_connection_came(
+    run: Callable[[Act], None], tmp_path: Path
+) -> None:
+    """By a name of no meaning, while the connection lasts; no file stays behind."""
+    names = []
+
+    async def name(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        names.append(writer.get_extra_info("peername"))
+        writer.write(b"END")
+        await reader.read()
+        writer.close()
+
+    async def act(front: Front, connect: Connect) -> None:
+        (tmp_path / "echo").unlink()
+        server = await asyncio.start_unix_server(name, tmp_path / "echo")
+        streams = [await connect() for _ in range(3)]
+        for reader, writer in streams:
+            writer.write(PAGE)
+            await reader.readexactly(3)
+        own = ["{}:{}".format(*writer.get_extra_info("sockname")) for _, writer in streams]
+
+        assert [front.peer(each) for each in names] == own
+        assert front.peer("") is None
+        for reader, writer in streams:
+            writer.write_eof()
+            assert await reader.read() == b""
+            writer.close()
+        await asyncio.to_thread(wait_until, lambda: {*map(front.peer, names)} == {None})
+        server.close()
+
+    run(act)
+    assert not any(Path(each).exists() for each in names)
+
+
+def test_heads_of_one_request_or_one_sender_are_not_remembered(run: Callable[[Act], None]) -> None:
+    async def act(front: Front, connect: Connect) -> None:
+        reader, writer = await connect()
+        for line in (b"A: b", b"X-Forwarded-For: 192.0.2.1", b"x-veilcount-request-id: 1"):
+            writer.write(post(b"one", line))
+            assert (await reader.readuntil(b"one")).startswith(b"HTTP/1.1 200 OK\r\n")
+        assert [head.fields.get("a") for head in front._heads.values()] == ["b"]
+        writer.close()
 
     run(act)
 

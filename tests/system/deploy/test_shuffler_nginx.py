@@ -18,7 +18,8 @@ import requests
 from veilcount_client.delivery.shuffler import ShufflerTransport
 from veilcount_client.delivery.transport import Delivered, Later
 from veilcount_shared.shuffling.envelope import ENVELOPE_TYPE
-from veilcount_shuffler.envelopes_endpoint import ENVELOPES_PATH, MAX_BODY
+from veilcount_shuffler.envelope_intake import MAX_BODY
+from veilcount_shuffler.plain_envelopes import ENVELOPES_PATH
 
 from ...shuffler.parties import messages
 from ...shuffler.test_serving import Served, server
