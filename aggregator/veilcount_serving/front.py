@@ -29,7 +29,7 @@ READING_SECONDS = HEADER_MILLISECONDS / 1000  # for a head, and again for its bo
 DRAIN_SECONDS = 6.0  # less than a worker gets
 BACKLOG = 1024
 FILES = 256  # that a worker may have open without its connections; one passed on takes four
-MOST_HEADS = 512
+MOST_HEADS, LONGEST_REMEMBERED = 512, 1 << 10
 
 
 class PlainEndpoint(Protocol):
@@ -122,7 +122,7 @@ class Front:
         head = self._heads.get(raw)
         if head is None:
             head = parse_plain(raw, self.start)
-            if head is not None and not head.is_unique:
+            if head is not None and not head.is_unique and len(raw) <= LONGEST_REMEMBERED:
                 if len(self._heads) >= MOST_HEADS:
                     self._heads.clear()
                 self._heads[raw] = head

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from functools import lru_cache
 from http import HTTPStatus
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 from .plain_head import PlainHead
 
@@ -60,8 +60,8 @@ class PlainRequest:
         self.begun = begun
 
     @property
-    def peer(self) -> str:
-        """The address that it came from."""
+    def peer(self) -> str | None:
+        """The address that it came from; None: it is gone."""
         return self._connection.peer
 
     @property
@@ -90,8 +90,8 @@ class FrontConnection(asyncio.BufferedProtocol):
         self.since = front.now()
 
     @property
-    def peer(self) -> str:
-        """The address of the other end."""
+    def peer(self) -> str | None:
+        """The address of the other end; None: it is gone."""
         return peer_of(self._transport)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -122,7 +122,9 @@ class FrontConnection(asyncio.BufferedProtocol):
     def eof_received(self) -> bool:
         """Close; what waits is answered first."""
         self._ended = True
-        return self.request is not None
+        if self.request is None and self._data:  # it was just answered, and more had come
+            asyncio.get_running_loop().call_soon(self._read_on)
+        return self.request is not None or bool(self._data)
 
     def pause_writing(self) -> None:
         """Take nothing from whoever does not read."""
@@ -182,6 +184,9 @@ class FrontConnection(asyncio.BufferedProtocol):
     def _read(self) -> None:
         data = self._data
         end = data.find(_END) + len(_END)
+        if end > MOST_HEAD:
+            self._pass_on()
+            return
         if end < len(_END):
             start = self._front.start
             if len(data) > MOST_HEAD or data[: len(start)] != start[: len(data)]:
@@ -195,7 +200,7 @@ class FrontConnection(asyncio.BufferedProtocol):
             self.since = self._front.now()
         size = end + self._head.size
         if len(data) >= size:
-            self._take(PlainRequest(self, self._head, data[end:size], self.since), size)
+            self._take(PlainRequest(self, self._head, data[end:size], self._front.now()), size)
 
     def _take(self, request: PlainRequest, size: int) -> None:
         self.request = request
@@ -206,14 +211,15 @@ class FrontConnection(asyncio.BufferedProtocol):
 
     def _pass_on(self) -> None:
         self._transport.pause_reading()
-        self._front.pass_on(self._transport, self._data, is_over=self._ended)
+        data, self._data = self._data, b""  # a `_read_on` that is due passes nothing on again
+        self._front.pass_on(self._transport, data, is_over=self._ended)
         self._front.connections.discard(self)
 
 
-def peer_of(transport: asyncio.Transport) -> str:
-    """Return the address of a connection's other end; at a Unix socket none."""
-    peer = transport.get_extra_info("peername")
-    return f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else ""
+def peer_of(transport: asyncio.Transport) -> str | None:
+    """Return the address of a connection's other end, "" at a Unix socket; None: it is gone."""
+    peer: tuple[Any, ...] | str | None = transport.get_extra_info("peername")
+    return f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else peer
 
 
 @lru_cache(64)  # nearly all responses have one of few heads, until the date changes

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from .request_ids import HEADER as REQUEST_ID
 
 MOST_BODY = 16 << 10  # as devices send them
+MOST_FIELDS = 64
 FORWARDED_FOR = "x-forwarded-for"
 #: fields by which a request asks for more than a response: what is not plain is passed on
 _SPECIAL = frozenset(
@@ -45,6 +46,8 @@ def parse_plain(head: bytes, start: bytes) -> PlainHead | None:
     if not (head.startswith(start) and _LINES.fullmatch(head, len(start))):
         return None
     lines = head[len(start) : -4].decode().split("\r\n")
+    if len(lines) > MOST_FIELDS:
+        return None
     fields: dict[str, str] = {}
     for line in lines:
         name, _, value = line.partition(": ")

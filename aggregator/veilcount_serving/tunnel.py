@@ -7,7 +7,6 @@ that are passed on to a server that is busy must not fill the memory.
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -28,21 +27,19 @@ class TunnelEnd(asyncio.BufferedProtocol):
         passes_end: bool,
         data: bytes = b"",
         is_over: bool = False,
+        spare: socket.socket | None = None,
     ) -> None:
         """Begin with data that came before; call `ended` once it has.
 
-        With `passes_end` the other end learns that no more comes, else it is closed.
+        With `passes_end` the other end learns that no more comes, else it is closed. `spare` is
+        another descriptor of this end: a failed write closes it with a response unread.
         """
         self._ended = ended
         self._passes_end = passes_end
         self._early = data
         self._is_over = is_over
         self._other: asyncio.Transport | None = None
-        self._spare: socket.socket | None = None
-
-    def keep(self, descriptor: int) -> None:
-        """Keep another descriptor of this end: a failed write closes it with a response unread."""
-        self._spare = socket.socket(fileno=os.dup(descriptor))
+        self._spare = spare
 
     def attach(self, other: asyncio.Transport) -> None:
         """Pass on to this transport what came, and what comes."""
@@ -114,34 +111,41 @@ async def connect(
     """
     for path in paths:
         with suppress(OSError):  # that server has ended, or has too many connections
-            connected = _connected(path, name)
+            if name is None:
+                connected, spare = _connected(path)
+            else:  # on a thread: a disk that hangs holds up what needs a name, and not the loop
+                connected, spare = await asyncio.to_thread(_connected, path, name)
             break
     else:
         transport.abort()
         return
-    loop, server = asyncio.get_running_loop(), TunnelEnd(lambda: None, passes_end=False)
+    server = TunnelEnd(lambda: None, passes_end=False, spare=spare)
+    loop = asyncio.get_running_loop()
     onward, _ = await loop.create_unix_connection(lambda: server, sock=connected)
     if transport.is_closing():
         onward.abort()
         return
-    server.keep(connected.fileno())
     server.attach(transport)
     client.attach(onward)
     transport.resume_reading()
 
 
-def _connected(path: Path, name: Path | None) -> socket.socket:
-    """Return a connected socket; one with a name has it at the other end, and nowhere else."""
+def _connected(path: Path, name: Path | None = None) -> tuple[socket.socket, socket.socket]:
+    """Return a connected socket, and another descriptor of it.
+
+    One with a name has it at the other end, and nowhere else.
+    """
     onward = socket.socket(socket.AF_UNIX)
     try:
         onward.setblocking(False)
         if name is not None:
             onward.bind(str(name))
-        onward.connect(str(path))
+        try:
+            onward.connect(str(path))
+        finally:
+            if name is not None:
+                name.unlink(missing_ok=True)
+        return onward, onward.dup()
     except OSError:
         onward.close()
         raise
-    finally:
-        if name is not None:
-            name.unlink(missing_ok=True)
-    return onward

@@ -94,13 +94,15 @@ class EnvelopeIntake:
             seconds=seconds,
         )
 
-    def admit(self, fields: Mapping[str, str], peer: str) -> None:
-        """Admit a request by its head, or raise a ProblemError."""
+    def admit(self, fields: Mapping[str, str], peer: str | None) -> None:
+        """Admit a request by its head and its peer (None: it is gone), or raise a ProblemError."""
         if fields.get("content-type", "").lower() != ENVELOPE_TYPE:
             raise ProblemError(problem("unsupported"))
         size = fields.get("content-length", "")
         if not size.isdecimal() or int(size[:9]) > MAX_BODY or len(size) > len("99999"):
             raise ProblemError(problem("too-large"))
+        if peer is None:  # nobody waits, and no network could be counted
+            raise ProblemError(problem("unavailable"))
         if seconds := self._limit.wait(sender(peer, fields.get(FORWARDED_FOR, ""))):
             raise ProblemError(problem("too-many", seconds=seconds))
         if not self.has_space():

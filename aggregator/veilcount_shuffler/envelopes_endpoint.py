@@ -72,8 +72,9 @@ class EnvelopesEndpoint:
     async def _take(self, scope: Any, protocol: Any) -> Outcome:
         if scope.method != "POST":
             raise ProblemError(problem("wrong-method"))
-        fields = {name: scope.headers.get(name) or "" for name in _FIELDS}
-        self._intake.admit(fields, self._peer(scope.client))
+        fields = {name: ",".join(scope.headers.get_all(name)) for name in _FIELDS}
+        peer = scope.client if self.front is None else self.front.peer(scope.client)
+        self._intake.admit(fields, peer)
         raw = await _body(protocol)
         pending: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._intake.submit(raw, pending)
@@ -82,13 +83,6 @@ class EnvelopesEndpoint:
                 return await pending
         except TimeoutError:
             raise ProblemError(problem("unavailable")) from None
-
-    def _peer(self, client: str) -> str:
-        """Return from where a request came, which the front alone knows."""
-        peer = client if self.front is None else self.front.peer(client)
-        if peer is None:
-            raise ProblemError(problem("unavailable"))
-        return peer
 
     async def _respond_metrics(self, protocol: Any) -> None:
         try:

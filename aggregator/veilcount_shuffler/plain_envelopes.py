@@ -5,6 +5,8 @@ They join the groups of the envelopes that were passed on.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from veilcount_serving.front_connection import PlainRequest
 from veilcount_serving.group_commit import ANSWER_SECONDS
 from veilcount_shared.problem_details import ProblemError
@@ -56,7 +58,9 @@ class PlainEnvelopes:
         return True
 
     def incomplete(self, request: PlainRequest) -> None:
-        """Answer a request whose body did not come."""
+        """Answer a request whose body did not come, and count it for its network."""
+        with suppress(ProblemError):
+            self._intake.admit(request.head.fields, request.peer)
         self._refuse(request, "incomplete")
 
     def end_overdue(self, request: PlainRequest, now: float) -> None:

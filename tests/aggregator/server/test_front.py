@@ -14,7 +14,7 @@ from veilcount_serving.front_connection import (
     FrontConnection,
     PlainRequest,
 )
-from veilcount_serving.plain_head import MOST_BODY, PlainHead, parse_plain
+from veilcount_serving.plain_head import MOST_BODY, MOST_FIELDS, PlainHead, parse_plain
 
 START = b"POST /x HTTP/1.1\r\n"
 PAGE = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -130,6 +130,8 @@ def test_a_request_is_taken_whole_in_whatever_pieces_it_comes() -> None:
         post(bytes(MOST_BODY + 1)),
         b"\r\n" + post(b"body"),
         START + b"A: " + b"a" * 9000,
+        post(b"body", b"A: " + b"a" * 9000),
+        post(b"body", *(b"A%d: b" % number for number in range(MOST_FIELDS))),
     ],
 )
 def test_all_else_is_passed_on_as_it_came(raw: bytes) -> None:
@@ -230,3 +232,44 @@ def test_what_does_not_come_in_time_is_ended() -> None:
     ]
     assert body.transport.bodies == [b"late"]
     assert head.transport.written == idle.transport.written == b""
+
+
+def test_a_connection_is_passed_on_once() -> None:
+    """Also where the rest of a head comes just after the answer to the request before it."""
+
+    async def act() -> None:
+        front = Front().receive(post(b"one") + PAGE[:12])
+        front.taken[0].answer(200, [], b"first")
+        front.receive(PAGE[12:])
+        await turns()
+
+        assert front.passed == [(PAGE, False)]
+
+    asyncio.run(act())
+
+
+def test_what_had_come_before_the_end_is_answered() -> None:
+    """Also where the end comes between an answer and the next request."""
+
+    async def act() -> None:
+        front = Front().receive(post(b"one") + post(b"two") + post(b"three"))
+        front.taken[0].answer(200, [], b"first")
+        assert front.connection.eof_received()
+        for number in (1, 2):
+            await turns()
+            front.taken[number].answer(200, [], b"next")
+
+        assert front.transport.bodies == [b"first", b"next", b"next"]
+        assert front.transport.closed
+
+    asyncio.run(act())
+
+
+def test_a_request_waits_for_its_group_from_when_it_has_come_as_a_whole() -> None:
+    """A slow body takes nothing of the time that the store has."""
+    front, raw = Front(), post(b"body")
+    front.receive(raw[:-1])
+    front.time = 9.0
+    front.receive(raw[-1:])
+
+    assert front.taken[0].begun == 9.0

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import resource
 import socket
+import struct
 import tempfile
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import pytest
 import uvloop
@@ -23,6 +27,7 @@ from ...processes import wait_until
 from .test_front import PAGE, START, post
 
 PATIENCE = 30.0
+RESET = struct.pack("ii", 1, 0)  # for SO_LINGER: closed, a connection is reset
 CLOSED, LINES = 30, 50_000
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Connect = Callable[[], Awaitable[Streams]]
@@ -30,15 +35,19 @@ Act = Callable[[Front, Connect], Awaitable[None]]
 
 
 class Echo:
-    """An endpoint that answers each plain request with its body."""
+    """An endpoint that answers each plain request with its body, and notes from where it came."""
 
     start = START
     asks_peers = True
+
+    def __init__(self) -> None:
+        self.peers: list[str | None] = []
 
     def is_own(self, data: bytes) -> bool:
         return data.startswith(b"POST")
 
     def take(self, request: PlainRequest) -> bool:
+        self.peers.append(request.peer)
         request.answer(200, [], request.body)
         return True
 
@@ -47,6 +56,15 @@ class Echo:
 
     def end_overdue(self, request: PlainRequest, now: float) -> None:
         """Nothing waits."""
+
+
+async def response(connect: Connect, raw: bytes) -> bytes:
+    reader, writer = await connect()
+    writer.write(raw)
+    writer.write_eof()
+    received = await reader.read()
+    writer.close()
+    return received
 
 
 async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -94,7 +112,7 @@ def test_the_response_of_a_server_that_stops_reading_is_delivered(
                 await loop.sock_recv(connection, 1)
                 await loop.sock_sendall(connection, b"REFUSED")
 
-    async def response(connect: Connect) -> bytes:
+    async def long_response(connect: Connect) -> bytes:
         reader, writer = await connect()
         writer.write(PAGE[:-2] + b"a: b\r\n" * LINES)
         received = await reader.read()
@@ -110,7 +128,7 @@ def test_the_response_of_a_server_that_stops_reading_is_delivered(
             listener.listen()
             listener.setblocking(False)
             refusing = asyncio.create_task(refuse(listener))
-            responses = [await response(connect) for _ in range(CLOSED)]
+            responses = [await long_response(connect) for _ in range(CLOSED)]
             refusing.cancel()
         assert responses == [b"REFUSED"] * CLOSED
 
@@ -194,14 +212,6 @@ def test_all_but_reports_goes_to_the_other_workers_that_live_in_turn(
         writer.write(path.name.encode())
         writer.close()
 
-    async def response(connect: Connect, raw: bytes) -> bytes:
-        reader, writer = await connect()
-        writer.write(raw)
-        writer.write_eof()
-        received = await reader.read()
-        writer.close()
-        return received
-
     async def act(front: Front, connect: Connect) -> None:
         paths = [tmp_path / word for word in ("one", "two", "gone")]
         front._others.extend(paths)
@@ -253,14 +263,58 @@ def test_the_server_behind_learns_from_where_a_connection_came(
     assert not any(Path(each).exists() for each in names)
 
 
-def test_heads_of_one_request_or_one_sender_are_not_remembered(run: Callable[[Act], None]) -> None:
+def test_long_heads_and_those_of_one_request_or_one_sender_are_not_remembered(
+    run: Callable[[Act], None],
+) -> None:
     async def act(front: Front, connect: Connect) -> None:
         reader, writer = await connect()
-        for line in (b"A: b", b"X-Forwarded-For: 192.0.2.1", b"x-veilcount-request-id: 1"):
+        unique = (b"X-Forwarded-For: 192.0.2.1", b"x-veilcount-request-id: 1", b"A: " + b"b" * 1500)
+        for line in (b"A: b", *unique):
             writer.write(post(b"one", line))
             assert (await reader.readuntil(b"one")).startswith(b"HTTP/1.1 200 OK\r\n")
         assert [head.fields.get("a") for head in front._heads.values()] == ["b"]
         writer.close()
+
+    run(act)
+
+
+def test_a_sender_that_is_gone_comes_from_nowhere(run: Callable[[Act], None]) -> None:
+    """Not from a Unix socket, which a proxy on this machine may have."""
+
+    async def act(front: Front, connect: Connect) -> None:
+        await asyncio.to_thread(wait_until, lambda: front._server)
+        with socket.socket() as sender:
+            sender.connect(front._listener.getsockname())
+            sender.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+            sender.sendall(post(b"one"))
+        assert await response(connect, post(b"two"))  # what was reset before is read before it
+        peers = cast("Echo", front._endpoint).peers
+        assert peers
+        assert "" not in peers
+
+    run(act)
+
+
+def test_without_a_file_for_it_a_connection_ends_and_nothing_of_it_stays(
+    run: Callable[[Act], None],
+) -> None:
+    """One descriptor is left for the two that passing on takes."""
+
+    async def act(front: Front, connect: Connect) -> None:
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        reader, writer = await connect()
+        lowest = os.dup(0)
+        os.close(lowest)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (lowest + 1, hard))
+        try:
+            writer.write(PAGE)
+            with suppress(ConnectionError):
+                assert await asyncio.wait_for(reader.read(), PATIENCE) == b""
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        writer.transport.abort()
+        await asyncio.to_thread(wait_until, lambda: not (front._tunnels or front._names))
+        assert await response(connect, PAGE) == PAGE + b"END"
 
     run(act)
 
