@@ -229,7 +229,7 @@ def test_all_but_reports_goes_to_the_other_workers_that_live_in_turn(
     run(act)
 
 
-def test_the_server_behind_learns_from_where_a_connection_came(
+def test_the_private_server_learns_the_peer_of_a_connection(
     run: Callable[[Act], None], tmp_path: Path
 ) -> None:
     """By a name of no meaning, while the connection lasts; no file stays behind."""
