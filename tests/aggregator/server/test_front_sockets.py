@@ -8,6 +8,7 @@ import resource
 import socket
 import struct
 import tempfile
+import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
@@ -18,6 +19,7 @@ import pytest
 import uvloop
 
 from veilcount_serving import front as front_module
+from veilcount_serving import tunnel
 from veilcount_serving.front import Front
 from veilcount_serving.front_connection import PlainRequest
 from veilcount_serving.front_turn import FrontTurn
@@ -292,6 +294,26 @@ def test_a_sender_that_is_gone_comes_from_nowhere(run: Callable[[Act], None]) ->
         assert peers
         assert "" not in peers
 
+    run(act)
+
+
+def test_a_disk_that_hangs_holds_up_what_needs_a_name_alone(
+    run: Callable[[Act], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Plain requests go on meanwhile."""
+    goes_on, connected = threading.Event(), tunnel._connected
+
+    def hang(path: Path, name: Path | None = None) -> tuple[socket.socket, socket.socket]:
+        assert goes_on.wait(PATIENCE)
+        return connected(path, name)
+
+    async def act(_: Front, connect: Connect) -> None:
+        passed_on = asyncio.create_task(response(connect, PAGE))
+        assert (await response(connect, post(b"one"))).endswith(b"one")
+        goes_on.set()
+        assert await passed_on == PAGE + b"END"
+
+    monkeypatch.setattr(tunnel, "_connected", hang)
     run(act)
 
 
