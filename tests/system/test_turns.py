@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -44,7 +45,16 @@ def served(store: str, folder: Path, **environ: str) -> Iterator[Server]:
     ) as server:
         server.wait_until_open()
         wait_until(lambda: len([*folder.glob("veilcount-*/[12]")]) == len(server.workers()) == 2)
+        wait_until(lambda: all(map(accepts, folder.glob("veilcount-*/[12]"))))
         yield server
+
+
+def accepts(path: Path) -> bool:
+    """Whether a private socket is listened at: its file is there before."""
+    with socket.socket(socket.AF_UNIX) as connection, suppress(OSError):
+        connection.connect(str(path))
+        return True
+    return False
 
 
 def get(url: str) -> requests.Response:
