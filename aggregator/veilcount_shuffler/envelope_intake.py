@@ -6,7 +6,6 @@ answer one is added to a day's.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -47,8 +46,8 @@ class EnvelopeResponse(NamedTuple):
         return cls(refusal.status, list(headers.items()), refusal.body)
 
 
-_JSON = [("content-type", JSON_TYPE), *HEADERS.items(), ("server", NAME)]
-_HELD = EnvelopeResponse(202, _JSON, b'{"state":"held"}')
+JSON_HEADERS = [("content-type", JSON_TYPE), *HEADERS.items(), ("server", NAME)]
+_HELD = EnvelopeResponse(202, JSON_HEADERS, b'{"state":"held"}')
 
 
 class EnvelopeRequest(NamedTuple):
@@ -79,19 +78,16 @@ class EnvelopeIntake:
         has_space: Callable[[], bool],
         *,
         figures: EnvelopeFigures,
-        seconds: Callable[[], float] = time.monotonic,
     ) -> None:
         """Hold envelopes; without room on the disk they have to come back."""
         self._limit = limit
         self._faults = faults
         self._figures = figures
         self.has_space = has_space
-        self.seconds = seconds
         self._groups: LoopGroups[EnvelopeRequest, Outcome] = LoopGroups(
             lambda requests: holding.hold([request.envelope for request in requests]),
             self._failed,
             _settle_all,
-            seconds=seconds,
         )
 
     def admit(self, fields: Mapping[str, str], peer: str | None) -> None:

@@ -16,16 +16,14 @@ from veilcount_serving.response_headers import HEADERS
 from veilcount_serving.structured_logging import FaultLog
 from veilcount_serving.worker_supervisor import NAME
 from veilcount_shared.problem_details import ProblemError
-from veilcount_shared.wire import JSON_TYPE
 
-from .envelope_intake import EnvelopeIntake, EnvelopeResponse, Outcome
+from .envelope_intake import JSON_HEADERS, EnvelopeIntake, EnvelopeResponse, Outcome
 from .plain_envelopes import ENVELOPES_PATH, PlainEnvelopes
 from .problems import problem
 
 LIVE_PATH, READY_PATH = "/health/live", "/health/ready"
 METRICS_PATH = "/metrics"
 BODY_SECONDS = 10.0
-_JSON = [("content-type", JSON_TYPE), *HEADERS.items(), ("server", NAME)]
 _TEXT = [("content-type", "text/plain; charset=utf-8"), *HEADERS.items(), ("server", NAME)]
 _FIELDS = ("content-type", "content-length", FORWARDED_FOR)
 
@@ -61,11 +59,11 @@ class EnvelopesEndpoint:
         elif scope.path == METRICS_PATH:
             await self._respond_metrics(protocol)
         elif scope.path == LIVE_PATH:
-            protocol.response_bytes(200, _JSON, b'{"status":"ok"}')
+            protocol.response_bytes(200, JSON_HEADERS, b'{"status":"ok"}')
         elif scope.path == READY_PATH:
             is_ready = self._intake.has_space()
             body = b'{"ready":true}' if is_ready else b'{"ready":false}'
-            protocol.response_bytes(200 if is_ready else 503, _JSON, body)
+            protocol.response_bytes(200 if is_ready else 503, JSON_HEADERS, body)
         else:
             _respond_problem(protocol, "not-found")
 

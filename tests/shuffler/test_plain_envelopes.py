@@ -80,7 +80,7 @@ def test_a_body_that_does_not_come_is_refused_and_counted(
         late = [
             devices.submit(post, server, raw[:-1], network, *way, size=len(raw)) for _ in range(4)
         ]
-        assert [each.result() for each in late] == [408] * 4
+        assert [response.result() for response in late] == [408] * 4
 
     assert [post(server, raw, network) for _ in range(6)] == [202] * 4 + [429] * 2
     assert "203.0" not in Path(server.log).read_text()

@@ -252,7 +252,7 @@ def test_the_private_server_learns_the_peer_of_a_connection(
             await reader.readexactly(3)
         own = ["{}:{}".format(*writer.get_extra_info("sockname")) for _, writer in streams]
 
-        assert [front.peer(each) for each in names] == own
+        assert [*map(front.peer, names)] == own
         assert front.peer("") is None
         for reader, writer in streams:
             writer.write_eof()
@@ -262,7 +262,7 @@ def test_the_private_server_learns_the_peer_of_a_connection(
         server.close()
 
     run(act)
-    assert not any(Path(each).exists() for each in names)
+    assert not any(map(os.path.exists, names))
 
 
 def test_long_heads_and_those_of_one_request_or_one_sender_are_not_remembered(
